@@ -1,0 +1,1 @@
+"""Other systems' searches, to stand beside ours."""

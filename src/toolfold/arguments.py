@@ -1,0 +1,275 @@
+"""A model's arguments: read, checked against the tool's schema, repaired where harmless.
+
+The schema comes from a stranger: references are local, nothing is fetched, patterns run
+in linear time, and a schema that cannot be used does not block the call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+
+from toolfold.bounds import cut, one_line
+from toolfold.memo import Memo
+from toolfold.signature import follow
+from toolfold.tool import Json, Tool, is_array, is_object
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
+
+__all__ = ["Checked", "Fault", "check", "read_arguments", "schema_problem"]
+
+_DEPTH = 12
+_FAULTS_AT_MOST = 5
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a call's arguments."""
+
+    path: str
+    """Where, as `options.count`; empty for the arguments themselves."""
+
+    message: str
+    """What, as a short clause that names the constraint."""
+
+
+class Checked(NamedTuple):
+    """Arguments after the check: usable if there are no faults."""
+
+    arguments: dict[str, Json]
+    faults: tuple[Fault, ...] = ()
+
+
+class _Compiled(NamedTuple):
+    validator: Json
+    problem: str | None
+
+
+_VALIDATORS: Memo[bytes, _Compiled] = Memo(4096)
+
+
+def read_arguments(arguments: Json) -> dict[str, Json] | str:
+    """Return arguments as an object, or the clause that says why they are none.
+
+    An object, the JSON text of one (raw control characters in strings included), and
+    blank or absent for no arguments.
+    """
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return {}
+    if isinstance(arguments, str | bytes):
+        try:
+            arguments = json.loads(arguments, strict=False)
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "unreadable"
+            where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+            return f"arguments are not valid JSON: {reason}{where}"
+        if arguments is None:
+            return {}
+    if isinstance(arguments, Mapping):
+        return dict(arguments)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return f"arguments are {_kind(arguments)}, not an object"
+
+
+def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
+    """Check arguments against the tool's schema, repairing what is harmless.
+
+    A number in a string, a single value for a list, JSON text for an object or a list,
+    `"true"` for true: what a schema asks for plainly and a model wrote almost so.
+    """
+    compiled = _compiled(tool)
+    if compiled.validator is None or _is_valid(compiled.validator, arguments):
+        return Checked(arguments)
+    repaired = _repair(arguments, tool.parameters, tool.parameters, _DEPTH)
+    if is_object(repaired) and _is_valid(compiled.validator, repaired):
+        return Checked(repaired)
+    return Checked(arguments, _faults(compiled.validator, repaired))
+
+
+def schema_problem(tool: Tool) -> str | None:
+    """Return why the tool's schema cannot be used, or None."""
+    return _compiled(tool).problem
+
+
+def _compiled(tool: Tool) -> _Compiled:
+    try:
+        key = orjson.dumps(tool.parameters)
+    except TypeError:
+        return _compile(tool.parameters)
+    return _VALIDATORS.get_or(key, lambda: _compile(tool.parameters))
+
+
+def _compile(schema: Mapping[str, Json]) -> _Compiled:
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema,
+            offline=True,
+            validate_formats=False,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        return _Compiled(None, one_line(str(error).split("\n", 1)[0], 200))
+    return _Compiled(validator, None)
+
+
+def _is_valid(validator: Json, arguments: Json) -> bool:
+    # A value no JSON can hold (an integer of a thousand digits) is the tool's to judge.
+    try:
+        return validator.is_valid(arguments)
+    except (ValueError, TypeError):
+        return True
+
+
+def _faults(validator: Json, arguments: Json) -> tuple[Fault, ...]:
+    faults: list[Fault] = []
+    for error in validator.iter_errors(arguments):
+        faults.append(_fault(error))
+        if len(faults) == _FAULTS_AT_MOST:
+            break
+    return tuple(faults)
+
+
+def _fault(error: ValidationError) -> Fault:
+    path = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
+    ).lstrip(".")
+    # The instance is left out of the message: it may be huge, and may hold a secret.
+    kind = error.kind
+    name = type(kind).__name__
+    match name:
+        case "Required":
+            message = f"missing argument {kind.property!r}"
+        case "AdditionalProperties" | "UnevaluatedProperties":
+            message = "unknown argument " + ", ".join(repr(name) for name in kind.unexpected)
+        case "Type":
+            message = f"is {_kind(error.instance)}, not {' or '.join(kind.types)}"
+        case "Enum":
+            options = ", ".join(json.dumps(option) for option in kind.options)
+            message = f"is not one of {cut(options, 200)}"
+        case _:
+            limit = error.schema_path[-1] if error.schema_path else name
+            message = f"breaks `{limit}`{_limit_text(kind)}"
+    return Fault(one_line(path, 120), one_line(message, 240))
+
+
+def _limit_text(kind: object) -> str:
+    for field in ("limit", "pattern", "expected_value", "multiple_of", "format"):
+        value = getattr(kind, field, None)
+        if value is not None:
+            return f" {cut(json.dumps(value, default=str), 80)}"
+    return ""
+
+
+def _kind(value: Json) -> str:
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", str: "a string", int: "a number", float: "a number", list: "a list"}
+    return names.get(type(value), "an object")
+
+
+def _repair(value: Json, schema: Json, root: Mapping[str, Json], depth: int) -> Json:
+    """Return `value` bent towards `schema` where that is plain; elsewhere as it is."""
+    schema = follow(schema, root)
+    if depth == 0 or not schema:
+        return value
+    kinds = _kinds(schema, root)
+    if kinds and not any(_is_kind(value, kind) for kind in kinds):
+        value = _convert(value, kinds)
+    if is_object(value) and is_object(schema.get("properties")):
+        properties = schema["properties"]
+        return {
+            key: _repair(item, properties[key], root, depth - 1) if key in properties else item
+            for key, item in value.items()
+        }
+    if is_array(value) and is_object(schema.get("items")):
+        return [_repair(item, schema["items"], root, depth - 1) for item in value]
+    return value
+
+
+def _kinds(schema: Mapping[str, Json], root: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return the types that a schema admits, those of its plain alternatives included."""
+    kinds = schema.get("type")
+    if isinstance(kinds, str):
+        return (kinds,)
+    if is_array(kinds):
+        return tuple(kind for kind in kinds if isinstance(kind, str))
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    if not is_array(alternatives):
+        return ()
+    found: list[str] = []
+    for alternative in alternatives:
+        kind = follow(alternative, root).get("type")
+        if not isinstance(kind, str):
+            return ()
+        found.append(kind)
+    return tuple(found)
+
+
+def _is_kind(value: Json, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            return whole and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "array":
+            return is_array(value)
+        case "object":
+            return is_object(value)
+        case _:
+            return value is None
+
+
+def _convert(value: Json, kinds: tuple[str, ...]) -> Json:
+    for kind in kinds:
+        converted = _converted(value, kind)
+        if converted is not None:
+            return converted
+    return value
+
+
+def _converted(value: Json, kind: str) -> Json | None:
+    """Return `value` as a value of `kind`, or None where that would be a guess."""
+    if isinstance(value, str):
+        return _from_text(value.strip(), kind) if kind != "array" else _list_from_text(value)
+    if kind == "array" and value is not None:
+        return [value]
+    if kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
+        return json.dumps(value)
+    return None
+
+
+def _from_text(text: str, kind: str) -> Json | None:
+    if kind in ("integer", "number") and len(text) < 64 and _NUMBER.match(text):
+        number = float(text)
+        if number.is_integer() and abs(number) < 2**53:
+            return int(number)
+        return number if kind == "number" else None
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text.lower())
+    if kind == "object":
+        parsed = _parsed(text)
+        return parsed if is_object(parsed) else None
+    return None
+
+
+def _list_from_text(text: str) -> list[Json]:
+    parsed = _parsed(text) if text.lstrip().startswith("[") else None
+    return parsed if is_array(parsed) else [text]
+
+
+def _parsed(text: str) -> Json | None:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,195 @@
+"""The tools one caller may use now: an immutable, ordered snapshot.
+
+A catalog is built from the live list on every assembly and never kept under a session's
+key. Names are unique in it. What search, describe and call see is a catalog, so a tool
+that is not in it does not exist for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from types import MappingProxyType
+
+from toolfold.errors import NameClashError, UnknownToolError
+from toolfold.scope import Scope
+from toolfold.tool import Tool, wire_name
+from toolfold.wire import read
+
+__all__ = ["Catalog"]
+
+_NEAR_ENOUGH = 0.6
+_COMPARED_AT_MOST = 200
+
+
+class Catalog:
+    """An ordered set of tools with unique names.
+
+    Example:
+        catalog = Catalog.read([{"name": "read_file", "description": "Read a file."}])
+        assert catalog["read_file"].description == "Read a file."
+
+    Args:
+        tools: The tools, in the order in which they are to appear.
+
+    Raises:
+        NameClashError: Two tools have one name, or one name on the wire.
+    """
+
+    __slots__ = ("_bare", "_by_name", "_fingerprint", "_tools", "_wire")
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = tuple(tools)
+        self._by_name: dict[str, Tool] = {tool.name: tool for tool in self._tools}
+        if len(self._by_name) != len(self._tools):
+            _raise_clash(self._tools)
+        self._wire: dict[str, Tool] | None = None
+        self._bare: dict[str, Tool | None] | None = None
+        self._fingerprint: str | None = None
+
+    @classmethod
+    def read(cls, tools: Iterable[object], *, source: str | None = None) -> Catalog:
+        """Return the catalog of a list of tools in any wire shape."""
+        return cls(tool for entry in read(tools, source=source) for tool in entry.tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Tool:
+        tool = self._by_name.get(name)
+        if tool is None:
+            raise UnknownToolError(name, near=self.near(name))
+        return tool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Catalog) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"<Catalog of {len(self._tools)} tools, {self.fingerprint[:12]}>"
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, in order."""
+        return self._tools
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._by_name)
+
+    @property
+    def sources(self) -> Mapping[str, int]:
+        """The sources there are, by name, each with its number of tools."""
+        counts: dict[str, int] = {}
+        for tool in self._tools:
+            if tool.source is not None:
+                counts[tool.source] = counts.get(tool.source, 0) + 1
+        return MappingProxyType(dict(sorted(counts.items())))
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the content: the tools and their order."""
+        if self._fingerprint is None:
+            joined = "".join([tool.digest for tool in self._tools])
+            self._fingerprint = hashlib.sha1(joined.encode(), usedforsecurity=False).hexdigest()
+        return self._fingerprint
+
+    def within(self, scope: Scope) -> Catalog:
+        """Return the part of this catalog that is in the scope."""
+        if scope.holds_everything:
+            return self
+        return Catalog(tool for tool in self._tools if tool in scope)
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool that a model means by `name`, or None.
+
+        That is the tool of this name; else the one with this name on the wire; else the
+        one whose bare name or name with its source before it this is, if there is just one.
+        """
+        tool = self._by_name.get(name)
+        if tool is not None:
+            return tool
+        if self._wire is None:
+            self._wire = _wire_names(self._by_name)
+        if name in self._wire:
+            return self._wire[name]
+        if self._bare is None:
+            self._bare = _bare_names(self._tools)
+        return self._bare.get(_plain(name))
+
+    def near(self, name: str, limit: int = 3) -> tuple[str, ...]:
+        """Return the names that resemble a misspelt one, closest first."""
+        wanted = _plain(name[:200])
+        parts = set(wanted.split())
+
+        def shared(tool: Tool) -> int:
+            return len(parts & set(_plain(tool.name).split()))
+
+        # Comparing letter by letter is dear; in a large catalog only the names that share
+        # most words are compared.
+        candidates: Iterable[Tool] = self._tools
+        if len(self._tools) > _COMPARED_AT_MOST:
+            candidates = sorted(self._tools, key=shared, reverse=True)[:_COMPARED_AT_MOST]
+        scored: list[tuple[float, str]] = []
+        matcher = SequenceMatcher(b=wanted, autojunk=False)
+        for tool in candidates:
+            best = 0.0
+            for form in {_plain(tool.name), _plain(tool.bare_name)}:
+                matcher.set_seq1(form)
+                if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
+                    best = max(best, matcher.ratio())
+            if best >= _NEAR_ENOUGH:
+                scored.append((-best, tool.name))
+        return tuple(name for _, name in sorted(scored)[:limit])
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() else " " for c in name.lower()).strip()
+
+
+def _wire_names(by_name: Mapping[str, Tool]) -> dict[str, Tool]:
+    names: dict[str, Tool] = {}
+    for tool in by_name.values():
+        name = wire_name(tool.name)
+        if name == tool.name:
+            continue
+        other = by_name.get(name) or names.get(name)
+        if other is not None:
+            raise NameClashError(name, (owner(other), owner(tool)))
+        names[name] = tool
+    return names
+
+
+def _bare_names(tools: Iterable[Tool]) -> dict[str, Tool | None]:
+    """Return the tools by every short or long form of their names; None where two share it."""
+    forms: dict[str, Tool | None] = {}
+    for tool in tools:
+        own = {_plain(tool.name), _plain(tool.bare_name)}
+        if tool.source is not None:
+            own.add(_plain(f"{tool.source} {tool.bare_name}"))
+        for form in own:
+            forms[form] = None if form in forms else tool
+    return forms
+
+
+def owner(tool: Tool) -> str:
+    """Return where a tool comes from, for an error to name."""
+    return f"source {tool.source!r}" if tool.source else f"the {tool.shape or 'Python'} list"
+
+
+def _raise_clash(tools: Iterable[Tool]) -> None:
+    seen: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in seen:
+            raise NameClashError(tool.name, (owner(seen[tool.name]), owner(tool)))
+        seen[tool.name] = tool

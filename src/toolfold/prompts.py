@@ -1,0 +1,244 @@
+"""Every word that a model reads.
+
+Changing a text here changes what models do, so each is snapshot-tested. Texts are short,
+say what is wrong before what to do, and never name a tool outside the caller's scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolfold.bounds import one_line
+from toolfold.tool import Json, Tool
+
+__all__ = ["BRIDGE_NAMES", "TOOL_CALL", "TOOL_DESCRIBE", "TOOL_SEARCH"]
+
+TOOL_SEARCH = "tool_search"
+TOOL_DESCRIBE = "tool_describe"
+TOOL_CALL = "tool_call"
+BRIDGE_NAMES = (TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL)
+"""The names that stand for folded tools. No other tool may have one."""
+
+FRUITLESS_AT_MOST = 3
+"""After so many searches in vain the model is told to go on."""
+
+_QUERY_LIMIT = 120
+_SOURCES_AT_MOST = 30
+
+BRIDGE_GUIDANCE = (
+    "Not all of your tools are listed. Before you say that something cannot be done, look for "
+    "a tool with tool_search, then run it with tool_call. Call listed tools directly."
+)
+STUB_GUIDANCE = (
+    "Some of your tools are listed without their parameters. Before you use one, call "
+    "tool_search with its name to load them."
+)
+
+STUB_PARAMETERS: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {},
+    "additionalProperties": True,
+    "description": "Call tool_search with this tool's name to load its parameters.",
+}
+"""What stands for the parameters of a stub."""
+
+_SEARCH_LEAD = "Find tools that are not listed here, by what they do."
+_SEARCH_TEXT = (
+    f"{_SEARCH_LEAD} Hits come with their signatures: most can be run with tool_call at once."
+)
+_STUB_LEAD = "Load the parameters of tools listed without them, by name or by what they do."
+_DESCRIBE_TEXT = "Get the full schema of a found tool, if its signature is not enough."
+_CALL_TEXT = "Run a found tool. Listed tools are called directly instead."
+
+
+def search_tool(count: int, listing: str) -> Tool:
+    """Return the bridge's search tool over `count` folded tools."""
+    return Tool(
+        TOOL_SEARCH,
+        f"{_SEARCH_TEXT} {plural(count, 'tool')}{listing}",
+        {
+            "type": "object",
+            "properties": {
+                "query": {
+                    "type": "string",
+                    "description": "What you need, or a tool's name; several needs separated by |",
+                },
+                "limit": {"type": "integer", "description": "Hits per need"},
+            },
+            "required": ["query"],
+        },
+        title="Search tools",
+        annotations={"readOnlyHint": True},
+    )
+
+
+def stub_search_tool(count: int) -> Tool:
+    """Return the search tool that stands beside `count` stubs."""
+    return Tool(
+        TOOL_SEARCH,
+        f"{_STUB_LEAD} {plural(count, 'tool')} can be loaded.",
+        {
+            "type": "object",
+            "properties": {
+                "query": {
+                    "type": "string",
+                    "description": "A tool's name, or what you need; empty lists all names",
+                }
+            },
+            "required": ["query"],
+        },
+        title="Search tools",
+        annotations={"readOnlyHint": True},
+    )
+
+
+DESCRIBE_TOOL = Tool(
+    TOOL_DESCRIBE,
+    _DESCRIBE_TEXT,
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string", "description": "One name, or several with commas"}},
+        "required": ["name"],
+    },
+    title="Describe tools",
+    annotations={"readOnlyHint": True},
+)
+
+CALL_TOOL = Tool(
+    TOOL_CALL,
+    _CALL_TEXT,
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    },
+    title="Call a tool",
+)
+
+
+def is_own(tool: Tool) -> bool:
+    """Whether a tool with a bridge's name is one that an earlier fold put there."""
+    leads = {TOOL_SEARCH: (_SEARCH_LEAD, _STUB_LEAD), TOOL_DESCRIBE: (_DESCRIBE_TEXT,)}
+    return tool.description.startswith(leads.get(tool.name, (_CALL_TEXT,)))
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 tool`, `226 tools`."""
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def found(count: int, query: str, searched: int) -> str:
+    """Head of a need's hits."""
+    return f"{count} of {plural(searched, 'tool')} for {quoted(query)}:"
+
+
+def hit(signature: str, source: str | None, summary: str) -> str:
+    """Return one hit."""
+    origin = f" [{one_line(source, 60)}]" if source else ""
+    return f"- {signature}{origin}{f': {summary}' if summary else ''}"
+
+
+def hit_in_short(name: str) -> str:
+    """Return one hit that has been shown before, or for which there is no more room."""
+    return f"- {name}"
+
+
+def hits_left_out(count: int) -> str:
+    """Foot of hits that did not all fit."""
+    return f"({plural(count, 'more hit')} left out. Narrow the query to see others.)"
+
+
+def needs_left_out(count: int) -> str:
+    """Foot of a search with too many needs at once."""
+    return f"({plural(count, 'further need')} not searched. Search again for the rest.)"
+
+
+HITS_FOOT = "Run one with tool_call(name, arguments)."
+REVEALED_FOOT = "Their parameters are loaded. Call them directly."
+
+
+def no_match(query: str, searched: int, sources: Mapping[str, int], fruitless: int) -> str:
+    """Return the answer to a need that no tool serves."""
+    head = f"No tool matches {quoted(query)} ({plural(searched, 'tool')} searched)."
+    if fruitless >= FRUITLESS_AT_MOST:
+        return (
+            f"{head} That was search {fruitless} in a row without a match: stop searching. "
+            "Go on without a tool, or tell the user what is missing."
+        )
+    there = f" There are tools of {source_counts(sources)}." if sources else ""
+    return f"{head}{there} Try other words, or go on without a tool."
+
+
+def source_counts(sources: Mapping[str, int]) -> str:
+    """Return sources with their counts: `git (12), slack (8)`."""
+    shown = [
+        f"{one_line(name, 60)} ({count:,})"
+        for name, count in list(sources.items())[:_SOURCES_AT_MOST]
+    ]
+    more = len(sources) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def names_there_are(names: Sequence[str], total: int) -> str:
+    """List the tools a stub search can load."""
+    more = total - len(names)
+    return "Tools: " + ", ".join(names) + (f" and {more:,} more" if more else "")
+
+
+BLANK_QUERY = "The query is blank. Say in a few words what you need."
+QUERY_MISSING = 'tool_search needs a query, as {"query": "what you need"}.'
+NAME_MISSING = 'Which tool? Give its name, as {"name": "…"}.'
+CALL_NAME_MISSING = 'Which tool? Give its name, as {"name": "…", "arguments": {…}}.'
+
+
+def call_directly(name: str) -> str:
+    """Return the answer about a core tool."""
+    return f"{name} is one of your listed tools: call it directly."
+
+
+def not_available(name: str, near: Sequence[str]) -> str:
+    """Return the answer about a name that is unknown or out of scope: both read the same."""
+    shown = f"{quoted(name)} is not available in this session."
+    return f"{shown} {did_you_mean(near)}" if near else shown
+
+
+def search_for_it() -> str:
+    """Next step after an unknown name without near names."""
+    return "Find tools with tool_search."
+
+
+def did_you_mean(near: Sequence[str]) -> str:
+    """Return near names as a question."""
+    return f"Did you mean {' or '.join(near)}?"
+
+
+def bridge_in_bridge(name: str) -> str:
+    """Return the answer to a bridge tool inside `tool_call`."""
+    return f"tool_call cannot run {name}: call {name} directly."
+
+
+def bad_arguments(name: str, faults: Iterable[tuple[str, str]], signature: str) -> str:
+    """Return the answer to arguments that do not fit the tool's schema."""
+    said = "; ".join(f"{path}: {message}" if path else message for path, message in faults)
+    return f"{name} was not run. {said}. Signature: {signature}"
+
+
+def unreadable_arguments(name: str, reason: str, signature: str | None) -> str:
+    """Return the answer to arguments that are no object."""
+    shown = f" Signature: {signature}" if signature else ""
+    return f"{name} was not run: {reason}. Send one JSON object.{shown}"
+
+
+def description_cut() -> str:
+    """Note on a definition too long to be shown whole."""
+    return "(Texts were shortened to fit.)"
+
+
+def schema_cut(signature: str) -> str:
+    """Stand-in for a schema too long to be shown at all."""
+    return f"(The schema is too long to show.) Signature: {signature}"
+
+
+def quoted(text: str) -> str:
+    """Return a model's own words back, short and on one line."""
+    return f'"{one_line(text, _QUERY_LIMIT)}"'

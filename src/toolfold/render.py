@@ -1,0 +1,228 @@
+"""Search and describe answers as texts that stay inside a token budget.
+
+Best hits first: every need's first hit before any need's second, in full while there is
+room, by name alone after that. What is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolfold import prompts
+from toolfold.answer import Hit
+from toolfold.bounds import cut, visible
+from toolfold.catalog import Catalog
+from toolfold.signature import signature
+from toolfold.tokens import TokenCounter, compact
+from toolfold.tool import Json, Tool, is_array, is_object
+
+__all__ = ["describe_text", "listing_text", "names_text", "search_text"]
+
+Group = tuple[str, tuple[Hit, ...], Tool | None]
+
+_SPARE_TOKENS = 40
+_TEXT_LIMITS = (2_000, 400, 80, 0)
+_SCHEMA_TEXTS = frozenset({"description", "title", "examples", "$comment", "markdownDescription"})
+_NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
+
+
+def search_text(
+    groups: Sequence[Group],
+    *,
+    folded: Catalog,
+    budget: int,
+    count: TokenCounter,
+    fruitless: int,
+    reveals: bool,
+    needs_left_out: int = 0,
+) -> str:
+    """Return the answer to a search, need by need."""
+    heads = [_head(group, folded, fruitless) for group in groups]
+    room = budget - sum(map(count, heads)) - _SPARE_TOKENS
+    lines: list[list[str]] = [[] for _ in groups]
+    shown: set[str] = set()
+    left_out = 0
+    depth = max((len(hits) for _, hits, _ in groups), default=0)
+    for rank in range(depth):
+        for (_, hits, _), own in zip(groups, lines, strict=True):
+            if rank >= len(hits):
+                continue
+            line = _line(hits[rank], shown, room, count, reveals)
+            if line is None:
+                left_out += 1
+                continue
+            room -= count(line) + 1
+            own.append(line)
+            shown.add(hits[rank].name)
+    parts = ["\n".join([head, *own]) for head, own in zip(heads, lines, strict=True)]
+    if left_out:
+        parts.append(prompts.hits_left_out(left_out))
+    if needs_left_out:
+        parts.append(prompts.needs_left_out(needs_left_out))
+    if shown:
+        parts.append(prompts.REVEALED_FOOT if reveals else prompts.HITS_FOOT)
+    return "\n".join(parts)
+
+
+def _head(group: Group, folded: Catalog, fruitless: int) -> str:
+    need, hits, core = group
+    lines = [prompts.call_directly(core.name)] if core else []
+    if hits:
+        lines.append(prompts.found(len(hits), need, len(folded)))
+    elif not core:
+        lines.append(prompts.no_match(need, len(folded), folded.sources, fruitless))
+    return "\n".join(lines)
+
+
+def _line(
+    hit: Hit, shown: set[str], room: int, count: TokenCounter, reveals: bool
+) -> str | None:
+    """Return a hit in the fullest form there is room for, or None."""
+    short = prompts.hit_in_short(hit.name)
+    forms = [prompts.hit(hit.signature, hit.source, hit.summary), short]
+    if reveals:
+        forms.insert(0, f"- {_definition(hit.tool, None)}")
+    for form in [short] if hit.name in shown else forms:
+        if count(form) < room:
+            return form
+    return None
+
+
+def names_text(folded: Catalog, budget: int, count: TokenCounter) -> str:
+    """Return the names of the folded tools, as many as the budget takes."""
+    names: list[str] = []
+    room = budget - _SPARE_TOKENS
+    for name in folded.names:
+        room -= count(f"{name}, ")
+        if room < 0:
+            break
+        names.append(name)
+    return prompts.names_there_are(names, len(folded))
+
+
+def describe_text(
+    tools: Iterable[Tool], *, folded: Catalog, budget: int, count: TokenCounter
+) -> str:
+    """Return the full definitions of tools, each shortened only where it must be."""
+    tools = tuple(tools)
+    lines: list[str] = []
+    for i, tool in enumerate(tools):
+        # What earlier tools left over is shared by those still to come.
+        used = sum(map(count, lines))
+        share = (budget - used) // (len(tools) - i)
+        lines.append(_shown(tool, share, count))
+        if tool.name not in folded:
+            lines.append(prompts.call_directly(tool.name))
+    return "\n".join(lines)
+
+
+def _shown(tool: Tool, budget: int, count: TokenCounter) -> str:
+    whole = _definition(tool, None)
+    if count(whole) <= budget:
+        return whole
+    for limit in _TEXT_LIMITS:
+        shorter = f"{_definition(tool, limit)} {prompts.description_cut()}"
+        if count(shorter) <= budget:
+            return shorter
+    return prompts.schema_cut(signature(tool))
+
+
+def _definition(tool: Tool, text_limit: int | None) -> str:
+    """Return name, description and parameters as one line of JSON.
+
+    Args:
+        tool: The tool.
+        text_limit: The length to which texts are cut, those that validate nothing
+            included; None leaves them whole.
+    """
+    description = visible(tool.description)
+    parameters: Json = _visible(tool.parameters)
+    if text_limit is not None:
+        description = cut(description, max(text_limit, 200))
+        parameters = shortened(parameters, text_limit)
+    return compact({"name": tool.name, "description": description, "parameters": parameters})
+
+
+def _visible(value: Json) -> Json:
+    if isinstance(value, str):
+        return visible(value)
+    if is_object(value):
+        return {visible(key): _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if is_array(value) else value
+
+
+def shortened(schema: Json, limit: int) -> Json:
+    """Return a schema that validates the same, its texts cut to `limit` or left out at 0."""
+    if is_array(schema):
+        return [shortened(item, limit) for item in schema]
+    if not is_object(schema):
+        return schema
+    out: dict[str, Json] = {}
+    for key, value in schema.items():
+        if key in _NAMED_SCHEMAS and is_object(value):
+            out[key] = {name: shortened(item, limit) for name, item in value.items()}
+        elif key in _SCHEMA_TEXTS:
+            if limit and key == "description" and isinstance(value, str):
+                out[key] = cut(value, limit)
+        elif key in ("enum", "const", "default"):
+            out[key] = value
+        else:
+            out[key] = shortened(value, limit)
+    return out
+
+
+def listing_text(
+    folded: Catalog, listing: str, budget: int, count: TokenCounter
+) -> str:
+    """Return what the search tool's description lists, sorted, within a budget.
+
+    Names by source while they fit; then counts alone, for the largest sources first.
+    """
+    if listing == "off":
+        return " are folded."
+    by_source: dict[str, list[str]] = {}
+    for tool in folded:
+        by_source.setdefault(tool.source or "", []).append(tool.name)
+    if listing == "sources":
+        return _counted(folded.sources, budget, count)
+    short = _unambiguous(folded)
+    lines = {
+        source: f"{prompts.one_line(source, 60) or 'others'}: "
+        + " ".join(sorted(short[name] for name in names))
+        for source, names in by_source.items()
+    }
+    collapsed: set[str] = set()
+    for source in [None, *sorted(by_source, key=lambda s: (-len(by_source[s]), s))]:
+        if source is not None:
+            collapsed.add(source)
+        text = _names_by_source(lines, by_source, collapsed)
+        if count(text) <= budget:
+            return text
+    return _counted(folded.sources, budget, count)
+
+
+def _names_by_source(
+    lines: Mapping[str, str], by_source: Mapping[str, Sequence[str]], collapsed: set[str]
+) -> str:
+    listed = [
+        f"{prompts.one_line(source, 60) or 'others'} ({len(by_source[source])})"
+        if source in collapsed
+        else lines[source]
+        for source in sorted(lines)
+    ]
+    return ", by source:\n" + "\n".join(listed)
+
+
+def _counted(sources: Mapping[str, int], budget: int, count: TokenCounter) -> str:
+    text = f" of {prompts.source_counts(sources)}."
+    if not sources or count(text) > budget:
+        return f" of {prompts.plural(len(sources), 'source')}." if sources else " are folded."
+    return text
+
+
+def _unambiguous(folded: Catalog) -> dict[str, str]:
+    """Return each tool's bare name where that finds it again, else its full name."""
+    return {
+        tool.name: tool.bare_name if folded.find(tool.bare_name) is tool else tool.name
+        for tool in folded
+    }

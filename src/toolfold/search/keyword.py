@@ -1,0 +1,83 @@
+"""The simple ranker of the stub strategy: words in the name count three, elsewhere one.
+
+Predictable rather than clever: each word of the query that is part of the name scores 3,
+else 1 if it is part of the description; a query that is exactly a name gets 100 more;
+what scores less than half of the best is dropped; eight tools at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolfold.search.ranker import Match
+from toolfold.tool import Tool
+
+__all__ = ["Keyword", "KeywordSearcher"]
+
+NAME_SCORE = 3
+DESCRIPTION_SCORE = 1
+EXACT_NAME_BONUS = 100
+HITS_AT_MOST = 8
+
+_DESCRIPTION_LIMIT = 4_000
+_WRAPPING = "\"'`.,;:!?()[]{}<>*"
+
+
+class Keyword:
+    """Ranks by which words of the query the name and the description hold."""
+
+    name = "keyword"
+
+    def searcher(self, tools: Sequence[Tool]) -> KeywordSearcher:
+        """Return a searcher over the tools."""
+        texts = [(t.name.lower(), t.description[:_DESCRIPTION_LIMIT].lower()) for t in tools]
+        return KeywordSearcher(texts)
+
+
+class KeywordSearcher:
+    """Answers queries over one list of tools.
+
+    Args:
+        texts: The name and the description of each tool, in lower case.
+    """
+
+    def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
+        self._texts = texts
+
+    def search(self, query: str, limit: int) -> Sequence[Match]:
+        """Return the tools that score at least half of the best one."""
+        wanted = _words(query)
+        whole = query.lower().strip().strip(_WRAPPING)
+        matches: list[Match] = []
+        for position, (name, description) in enumerate(self._texts):
+            score = sum(score for _, score in _shares(wanted, name, description))
+            score += EXACT_NAME_BONUS if whole == name else 0
+            if score:
+                matches.append(Match(position, float(score)))
+        if not matches:
+            return ()
+        matches.sort(key=lambda match: -match.score)
+        least = -(-matches[0].score // 2)
+        kept = [match for match in matches if match.score >= least]
+        return kept[: min(limit, HITS_AT_MOST)]
+
+    def explain(self, query: str, position: int) -> str:
+        """Name the words that match, each with its score."""
+        name, description = self._texts[position]
+        shares = _shares(_words(query), name, description)
+        return "words " + ", ".join(f"{word} {score}" for word, score in shares)
+
+
+def _words(query: str) -> list[str]:
+    words = (word.strip(_WRAPPING) for word in query.lower().split())
+    return [word for word in words if word]
+
+
+def _shares(wanted: Sequence[str], name: str, description: str) -> list[tuple[str, int]]:
+    shares: list[tuple[str, int]] = []
+    for word in wanted:
+        if word in name:
+            shares.append((word, NAME_SCORE))
+        elif word in description:
+            shares.append((word, DESCRIPTION_SCORE))
+    return shares

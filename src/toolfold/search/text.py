@@ -1,0 +1,96 @@
+"""Words: how names, descriptions and queries become terms that can be compared.
+
+Words are whole (`me` finds `get_me`, not `comment`), Unicode-aware, folded to lower case
+without accents and stemmed as English; scripts written without spaces become pairs of
+letters. The same text always gives the same terms.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+__all__ = ["STOPWORDS", "raw_words", "stem", "terms"]
+
+STOPWORDS = frozenset(
+    """
+    a an and any are as at be been but by can could did do does for from had has have how i if in
+    into is it its just may me might my of on or our out please shall should so some than that the
+    their them then there these they this those to us want was we were what when where which who
+    will with would you your
+    """.split()
+)
+"""Words that say nothing about what a tool does. Dropped where other words are left."""
+
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z]{3})(?=[0-9]{3})")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0e7f\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+"
+)
+_TEXT_LIMIT = 20_000
+
+_local = threading.local()
+
+
+def raw_words(text: str) -> Iterator[str]:
+    """Yield the words of a text in order, lower-case, split at case changes."""
+    for token in _WORD.findall(_folded(text[:_TEXT_LIMIT])):
+        if token.isascii():
+            for part in _CAMEL.split(token):
+                yield part.lower()
+        else:
+            yield from _unicode_words(token)
+
+
+def terms(text: str) -> list[str]:
+    """Return the terms of a text in order: its words, stemmed."""
+    return [stem(word) for word in raw_words(text)]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Return the English stem of a lower-case word; other scripts stay as they are."""
+    if len(word) < 3 or not word.isascii() or not word.isalpha():
+        return word
+    return _stemmer().stemWord(word)
+
+
+def _stemmer() -> Any:
+    # The stemmer's C object may not be shared between threads.
+    stemmer = getattr(_local, "stemmer", None)
+    if stemmer is None:
+        import Stemmer
+
+        stemmer = _local.stemmer = Stemmer.Stemmer("english", 0)
+    return stemmer
+
+
+def _folded(text: str) -> str:
+    """Return `text` with compatibility forms and accents taken off."""
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text)
+    marked = "".join(
+        c for c in decomposed if not (unicodedata.combining(c) and ord(c) < 0x0370)
+    )
+    return unicodedata.normalize("NFC", marked)
+
+
+def _unicode_words(token: str) -> Iterator[str]:
+    position = 0
+    for run in _UNSPACED.finditer(token):
+        if run.start() > position:
+            yield token[position : run.start()].lower()
+        letters = run[0]
+        if len(letters) == 1:
+            yield letters
+        for i in range(len(letters) - 1):
+            yield letters[i : i + 2]
+        position = run.end()
+    if position < len(token):
+        yield token[position:].lower()

@@ -1,0 +1,74 @@
+"""What one conversation has done so far.
+
+A `Session` is a value: it goes into `fold`, and `resolve` returns the next one. The host
+keeps it. `SessionStore` is for hosts that keep many: it holds the newest and forgets the
+oldest, and a forgotten conversation merely searches again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+__all__ = ["Session", "SessionStore"]
+
+REVEALED_LIMIT = 512
+"""How many revealed tools a session remembers. The oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a conversation has revealed, and how often it has searched in vain."""
+
+    revealed: tuple[str, ...] = ()
+    """The names of the tools that a search has revealed, in the order of their first time."""
+
+    fruitless: int = 0
+    """How many searches in a row have found nothing."""
+
+    def reveal(self, names: Iterable[str]) -> Session:
+        """Return the session after these tools were found."""
+        revealed = tuple(dict.fromkeys((*self.revealed, *names)))[-REVEALED_LIMIT:]
+        return Session(revealed, 0)
+
+    def searched_in_vain(self) -> Session:
+        """Return the session after a search that found nothing."""
+        return replace(self, fruitless=self.fruitless + 1)
+
+    def moved_on(self) -> Session:
+        """Return the session after something other than a search in vain."""
+        return self if self.fruitless == 0 else replace(self, fruitless=0)
+
+
+class SessionStore:
+    """The newest sessions, by the host's own keys. Safe to share between threads.
+
+    Args:
+        limit: How many sessions stay. The one not used for the longest time leaves first.
+    """
+
+    def __init__(self, limit: int = 4096) -> None:
+        self._limit = limit
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, key: str) -> Session:
+        """Return the session of a conversation, a new one where none is kept."""
+        with self._lock:
+            session = self._sessions.pop(key, None)
+            if session is None:
+                return Session()
+            self._sessions[key] = session
+            return session
+
+    def put(self, key: str, session: Session) -> None:
+        """Keep the session of a conversation."""
+        with self._lock:
+            self._sessions.pop(key, None)
+            self._sessions[key] = session
+            while len(self._sessions) > self._limit:
+                del self._sessions[next(iter(self._sessions))]

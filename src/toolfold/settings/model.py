@@ -1,0 +1,170 @@
+"""The settings themselves: every key, its default, its range and its meaning.
+
+This is the one declaration. The environment's names, the file's keys, the command line's
+flags and the reference page are derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Literal
+
+from toolfold.errors import ConfigError
+from toolfold.settings.check import Kind, check
+
+__all__ = ["PRESETS", "Reranker", "Settings"]
+
+PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "hermes": (
+            "terminal", "read_file", "write_file", "patch", "search_files", "todo", "memory",
+            "browser_*", "web_search", "web_extract", "clarify", "execute_code",
+            "delegate_task", "session_search", "send_message",
+        ),
+    }
+)  # fmt: skip
+"""Ready-made core lists. `core: [preset:hermes]` is the one of Hermes Agent."""
+
+
+def _setting(default: Any, meaning: str, kind: Kind) -> Any:
+    metadata = {"meaning": meaning, "kind": kind}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _check_fields(settings: Any, prefix: str) -> None:
+    for item in fields(settings):
+        kind: Kind = item.metadata["kind"]
+        value = check(prefix + item.name, getattr(settings, item.name), kind)
+        object.__setattr__(settings, item.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Reranker:
+    """An embedding endpoint that reorders what the embedded search found."""
+
+    enabled: bool = _setting(False, "Whether to ask the endpoint at all.", Kind("boolean"))
+    endpoint: str = _setting(
+        "http://localhost:11434/v1/embeddings",
+        "An OpenAI-compatible embeddings endpoint.",
+        Kind("text"),
+    )
+    model: str = _setting("nomic-embed-text-v2-moe", "The model to ask for.", Kind("text"))
+    mode: Literal["rerank", "rrf"] = _setting(
+        "rerank",
+        "`rerank` orders the shortlist by similarity; `rrf` fuses both orders by rank.",
+        Kind("choice", choices=("rerank", "rrf")),
+    )
+    rrf_k: int = _setting(
+        10, "The constant of reciprocal rank fusion.", Kind("integer", low=1, high=1000)
+    )
+    query_prefix: str = _setting("search_query: ", "Written before a query.", Kind("text"))
+    doc_prefix: str = _setting("search_document: ", "Written before a tool's text.", Kind("text"))
+    timeout: float = _setting(
+        2.0, "Seconds after which the embedded order stands.", Kind("number", low=0.01, high=60)
+    )
+    api_key_env: str = _setting(
+        "", "The environment variable that holds the endpoint's key, if it wants one.", Kind("text")
+    )
+
+    def __post_init__(self) -> None:
+        _check_fields(self, "reranker.")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to fold. Frozen and checked: a `Settings` that exists can be used."""
+
+    enabled: Literal["auto", "on", "off"] = _setting(
+        "auto",
+        "`auto` folds above the threshold, `on` whenever something is deferrable, `off` never.",
+        Kind("switch", choices=("auto", "on", "off")),
+    )
+    threshold_pct: float = _setting(
+        10.0,
+        "`auto`, bridge: the share of the context window, in per cent, that the deferrable "
+        "schemas must take. 0 folds whenever something is deferrable; 0.5 suits a window of 1M.",
+        Kind("number", low=0, high=100),
+    )
+    search_default_limit: int = _setting(
+        5, "Hits for each need of a search that names no limit.", Kind("integer", low=1, high=50)
+    )
+    max_search_limit: int = _setting(
+        20, "The most hits a search may ask for.", Kind("integer", low=1, high=50)
+    )
+    strategy: Literal["bridge", "stub"] = _setting(
+        "bridge",
+        "`bridge` puts three tools in place of the folded ones; `stub` keeps names and "
+        "descriptions and drops parameters until they are revealed.",
+        Kind("choice", choices=("bridge", "stub")),
+    )
+    core: tuple[str, ...] = _setting(
+        (),
+        "Tools that are never folded: names, patterns, `@toolset`, `preset:hermes`.",
+        Kind("names"),
+    )
+    never_defer: tuple[str, ...] = _setting(
+        (), "More tools that are never folded, united with `core`.", Kind("names")
+    )
+    always_defer: tuple[str, ...] = _setting(
+        (), "Tools that are folded below the threshold too.", Kind("names")
+    )
+    threshold: int = _setting(
+        15,
+        "`auto`, stub: the number of tools from which on to fold.",
+        Kind("integer", low=1, high=100_000),
+    )
+    listing: Literal["off", "sources", "names"] = _setting(
+        "sources",
+        "What the search tool's description lists: nothing, the sources with counts, or the "
+        "names by source.",
+        Kind("choice", choices=("off", "sources", "names"), false="off"),
+    )
+    listing_max_tokens: int = _setting(
+        2_000,
+        "The budget of that list. Beyond it the largest sources shrink to a count first.",
+        Kind("integer", low=50, high=60_000),
+    )
+    search_max_tokens: int = _setting(
+        1_500, "The budget of one search's answer.", Kind("integer", low=100, high=60_000)
+    )
+    describe_max_tokens: int = _setting(
+        8_000, "The budget of one describe's answer.", Kind("integer", low=200, high=200_000)
+    )
+    aliases: Mapping[str, tuple[str, ...]] = _setting(
+        {}, "More words under which a tool is found, by its name.", Kind("aliases")
+    )
+    ranker: str = _setting(
+        "default",
+        "How to rank: `default` (the strategy's own), `bm25` or `keyword`.",
+        Kind("choice", choices=("default", "bm25", "keyword")),
+    )
+    relevance_floor: float = _setting(
+        0.0,
+        "The least score, from 0 to 1, at which a hit counts as one. 0 keeps every hit.",
+        Kind("number", low=0, high=1),
+    )
+    reranker: Reranker = _setting(
+        Reranker(), "The endpoint reranker; a block of its own.", Kind("block")
+    )
+
+    def __post_init__(self) -> None:
+        _check_fields(self, "")
+        if self.search_default_limit > self.max_search_limit:
+            raise ConfigError(
+                f"`search_default_limit` is {self.search_default_limit}, above "
+                f"`max_search_limit`, which is {self.max_search_limit}",
+                hint="lower the first or raise the second",
+            )
+
+    @property
+    def open_tools(self) -> tuple[str, ...]:
+        """The patterns of the tools that are never folded, presets spelt out."""
+        patterns: list[str] = []
+        for pattern in (*self.core, *self.never_defer):
+            preset = PRESETS.get(pattern.removeprefix("preset:"), ())
+            patterns.extend(preset if pattern.startswith("preset:") else (pattern,))
+        return tuple(patterns)

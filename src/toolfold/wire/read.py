@@ -1,0 +1,320 @@
+"""Entries of a tool list, of any shape, read into tools.
+
+Reading is memoised by the entry's JSON text, so an unchanged entry costs one
+serialisation, and one changed in place is a different text and is read anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from toolfold.errors import InvalidToolError
+from toolfold.memo import Memo
+from toolfold.tool import Json, Policy, Shape, Tool, source_in_name
+
+__all__ = ["GROUP_KEYS", "Entry", "read"]
+
+GROUP_KEYS = ("functionDeclarations", "function_declarations")
+"""Where a Gemini tool object keeps its functions, in REST's and in the SDK's spelling."""
+
+_GEMINI_SCHEMA_KEYS = ("parametersJsonSchema", "parameters_json_schema")
+_GEMINI_BUILT_INS = frozenset(
+    {
+        "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval",
+        "codeExecution", "code_execution", "urlContext", "url_context", "googleMaps",
+        "google_maps", "computerUse", "computer_use", "fileSearch", "file_search", "retrieval",
+        "enterpriseWebSearch", "enterprise_web_search", "mcpServers", "mcp_servers",
+    }
+)  # fmt: skip
+_POLICIES: tuple[Policy, ...] = ("never", "automatic", "always")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of a tool list, and the tools it holds.
+
+    Most hold one. A Gemini tool object holds several; a provider's own tool (a hosted
+    web search, say) holds none and passes through whatever the fold does.
+    """
+
+    raw: Any
+    """The caller's object, as it came in."""
+
+    shape: Shape | None
+    """Its wire shape, or None where it is a `Tool` or a function."""
+
+    tools: tuple[Tool, ...]
+    """The tools it holds."""
+
+    characters: tuple[int, ...]
+    """The length of each tool's compact JSON, in its own shape."""
+
+    size: int
+    """The length of the whole entry's compact JSON."""
+
+    def only(self, places: Sequence[int]) -> Entry:
+        """Return this entry with some of its tools: what is left of a Gemini group."""
+        key = next(key for key in GROUP_KEYS if key in self.raw)
+        raw = {**self.raw, key: [self.raw[key][i] for i in places]}
+        tools = tuple(self.tools[i] for i in places)
+        characters = tuple(self.characters[i] for i in places)
+        return Entry(raw, self.shape, tools, characters, _characters(raw))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    shape: Shape | None
+    tools: tuple[Tool, ...]
+    characters: tuple[int, ...]
+    size: int
+
+
+_READINGS: Memo[tuple[bytes, str | None], _Reading] = Memo(65_536)
+
+
+def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, ...]:
+    """Read a list of tools, each in whatever shape it is.
+
+    Args:
+        tools: Records of any wire shape, `Tool`s, Python functions, or objects with
+            `model_dump` (the MCP SDK's own tools), mixed as they come.
+        source: The source of those that do not name one.
+
+    Raises:
+        InvalidToolError: An entry is not a tool. The error names its place.
+    """
+    entries: list[Entry] = []
+    for place, item in enumerate(tools, 1):
+        try:
+            entries.append(_entry(item, source))
+        except InvalidToolError as error:
+            raise InvalidToolError(f"tool {place}: {error}", hint=error.hint) from None
+    return tuple(entries)
+
+
+def _entry(item: object, source: str | None) -> Entry:
+    if isinstance(item, Mapping):
+        reading = _reading(item, source)  # pyright: ignore[reportUnknownArgumentType]
+        return Entry(item, reading.shape, reading.tools, reading.characters, reading.size)
+    if isinstance(item, Tool):
+        tool = item
+    elif callable(getattr(item, "model_dump", None)):
+        dumped: Mapping[str, Json] = item.model_dump(by_alias=True, exclude_none=True, mode="json")  # pyright: ignore
+        return _entry(dumped, source)
+    elif callable(item):
+        from toolfold.sources.functions import tool_from_function
+
+        tool = tool_from_function(item, source=source)
+    else:
+        raise InvalidToolError(
+            f"a {type(item).__name__} is not a tool",
+            hint="give a dict, a `Tool` or a Python function",
+        )
+    return Entry(tool, tool.shape, (tool,), (), 0)
+
+
+def _reading(raw: Mapping[str, Json], source: str | None) -> _Reading:
+    text = _text(raw)
+    key = (hashlib.sha1(text, usedforsecurity=False).digest(), source)
+    found = _READINGS.get(key)
+    return _READINGS.put(key, _parse(text, source)) if found is None else found
+
+
+def _text(raw: Mapping[str, Json]) -> bytes:
+    # Key order is kept: the signature that a model reads follows it.
+    try:
+        return orjson.dumps(raw)
+    except TypeError:
+        pass
+    try:
+        return json.dumps(dict(raw), ensure_ascii=True, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidToolError(
+            f"it holds something that is not JSON: {error}",
+            hint="give plain dicts, lists, strings, numbers, booleans and None",
+        ) from None
+
+
+def _parse(text: bytes, source: str | None) -> _Reading:
+    try:
+        raw: dict[str, Json] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raw = json.loads(text)
+    shape, tools = recognise(raw, source)
+    size = _characters(raw)
+    if len(tools) == 1 and tools[0].raw is raw:
+        return _Reading(shape, tools, (size,), size)
+    return _Reading(shape, tools, tuple(_characters(tool.raw) for tool in tools), size)
+
+
+def _characters(value: Json) -> int:
+    try:
+        return len(orjson.dumps(value).decode())
+    except TypeError:
+        return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def recognise(raw: dict[str, Json], source: str | None) -> tuple[Shape | None, tuple[Tool, ...]]:
+    """Return the shape of a record and the tools it holds."""
+    kind = raw.get("type")
+    if isinstance(raw.get("function"), dict):
+        return "openai-chat", (_tool(raw, raw["function"], "parameters", "openai-chat", source),)
+    group = next((key for key in GROUP_KEYS if key in raw), None)
+    if group is not None:
+        declarations = raw[group]
+        if not isinstance(declarations, list):
+            raise InvalidToolError(f"`{group}` is not a list", hint="list the functions in it")
+        return "gemini", tuple(_gemini(item, source) for item in declarations)  # pyright: ignore
+    if "input_schema" in raw:
+        return "anthropic", (_tool(raw, raw, "input_schema", "anthropic", source),)
+    if "inputSchema" in raw:
+        return "mcp", (_tool(raw, raw, "inputSchema", "mcp", source),)
+    if any(key in raw for key in _GEMINI_SCHEMA_KEYS) or _is_gemini_schema(raw.get("parameters")):
+        return "gemini", (_gemini(raw, source),)
+    if kind == "function":
+        return "openai-responses", (_tool(raw, raw, "parameters", "openai-responses", source),)
+    if isinstance(kind, str) or (raw and raw.keys() <= _GEMINI_BUILT_INS):
+        return None, ()
+    return "plain", (_tool(raw, raw, "parameters", "plain", source),)
+
+
+def _tool(
+    raw: dict[str, Json], body: dict[str, Json], schema_key: str, shape: Shape, source: str | None
+) -> Tool:
+    name = body.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidToolError("it has no name", hint="give it a `name`")
+    own: dict[str, Json] = body if shape == "plain" else {}
+    return Tool(
+        name=name,
+        description=_description(name, body.get("description")),
+        parameters=_parameters(name, schema_key, body.get(schema_key)),
+        source=_text_or_none(name, own, "server")
+        or _text_or_none(name, own, "source")
+        or source
+        or source_in_name(name),
+        toolset=_text_or_none(name, own, "toolset"),
+        policy=_policy(name, own.get("policy", "automatic")),
+        aliases=_aliases(name, own.get("aliases", [])),
+        annotations=_annotations(body.get("annotations")),
+        title=_title(body),
+        shape=shape,
+        raw=raw,
+    )
+
+
+def _gemini(raw: Json, source: str | None) -> Tool:
+    if not isinstance(raw, dict):
+        raise InvalidToolError("a function declaration is not an object", hint="give it a `name`")
+    body: dict[str, Json] = raw  # pyright: ignore[reportUnknownVariableType]
+    key = next((key for key in _GEMINI_SCHEMA_KEYS if key in body), None)
+    if key is None:
+        tool = _tool(body, body, "parameters", "gemini", source)
+        return _replace_parameters(tool, _from_gemini_schema(tool.parameters))
+    return _tool(body, body, key, "gemini", source)
+
+
+def _replace_parameters(tool: Tool, parameters: dict[str, Json]) -> Tool:
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        parameters=parameters,
+        source=tool.source,
+        shape=tool.shape,
+        raw=tool.raw,
+    )
+
+
+def _is_gemini_schema(schema: Json) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    kind: Json = schema.get("type")  # pyright: ignore[reportUnknownVariableType]
+    return isinstance(kind, str) and kind.isupper()
+
+
+def _from_gemini_schema(schema: Json) -> Json:
+    """Return a Gemini schema (`"type": "OBJECT"`, `nullable`) as JSON Schema."""
+    if isinstance(schema, list):
+        return [_from_gemini_schema(item) for item in schema]  # pyright: ignore
+    if not isinstance(schema, dict):
+        return schema
+    out: dict[str, Json] = {}
+    for key, value in schema.items():  # pyright: ignore
+        if key == "properties" and isinstance(value, dict):
+            out[key] = {name: _from_gemini_schema(item) for name, item in value.items()}  # pyright: ignore
+        elif key in ("items", "anyOf", "prefixItems"):
+            out[key] = _from_gemini_schema(value)
+        elif key == "type" and isinstance(value, str):
+            out[key] = value.lower()
+        else:
+            out[key] = value
+    if out.pop("nullable", False) is True and isinstance(out.get("type"), str):
+        out["type"] = [out["type"], "null"]
+    return out
+
+
+def _parameters(name: str, key: str, schema: Json) -> dict[str, Json]:
+    if schema is None:
+        return {"type": "object", "properties": {}}
+    if not isinstance(schema, dict):
+        raise InvalidToolError(
+            f"`{key}` of {name!r} is not a JSON Schema object: {_short(schema)}",
+            hint='write {"type": "object", "properties": {…}}',
+        )
+    return schema  # pyright: ignore[reportUnknownVariableType]
+
+
+def _description(name: str, description: Json) -> str:
+    if description is None:
+        return ""
+    if not isinstance(description, str):
+        raise InvalidToolError(
+            f"`description` of {name!r} is not a text: {_short(description)}",
+            hint="write it as a string",
+        )
+    return description
+
+
+def _text_or_none(name: str, body: dict[str, Json], key: str) -> str | None:
+    value = body.get(key)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise InvalidToolError(
+        f"`{key}` of {name!r} is not a text: {_short(value)}", hint="write it as a string"
+    )
+
+
+def _policy(name: str, policy: Json) -> Policy:
+    if policy in _POLICIES:
+        return policy
+    raise InvalidToolError(
+        f"`policy` of {name!r} is {_short(policy)}", hint="write never, automatic or always"
+    )
+
+
+def _aliases(name: str, aliases: Json) -> tuple[str, ...]:
+    if isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases):  # pyright: ignore
+        return tuple(aliases)  # pyright: ignore[reportUnknownArgumentType]
+    raise InvalidToolError(
+        f"`aliases` of {name!r} is not a list of texts: {_short(aliases)}", hint='write ["…", "…"]'
+    )
+
+
+def _annotations(annotations: Json) -> dict[str, Json]:
+    return annotations if isinstance(annotations, dict) else {}  # pyright: ignore
+
+
+def _title(body: dict[str, Json]) -> str | None:
+    title = body.get("title") or _annotations(body.get("annotations")).get("title")
+    return title if isinstance(title, str) else None
+
+
+def _short(value: Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,81 @@
+"""Tools written into a wire shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from toolfold.tool import Json, Shape, Tool, wire_name
+
+__all__ = ["entry_record", "record_with_parameters", "write"]
+
+_LIMITS_NAMES: frozenset[Shape] = frozenset({"openai-chat", "openai-responses", "anthropic"})
+_SCHEMA_KEYS: dict[Shape, tuple[str, ...]] = {
+    "openai-chat": ("parameters",),
+    "openai-responses": ("parameters",),
+    "anthropic": ("input_schema",),
+    "mcp": ("inputSchema",),
+    "gemini": ("parametersJsonSchema", "parameters_json_schema", "parameters"),
+    "plain": ("parameters",),
+}
+_BOUND_TO_PARAMETERS = ("strict", "input_examples", "outputSchema")
+
+
+def write(tool: Tool, shape: Shape) -> dict[str, Json]:
+    """Return `tool` as a record of the given shape.
+
+    In the shape it came in, that is the record it came in. OpenAI and Anthropic take
+    `[A-Za-z0-9_-]{1,64}` as a name: another name is mapped for them.
+    """
+    name = name_in(tool, shape)
+    if tool.raw is not None and tool.shape == shape:
+        return _renamed(tool.raw, shape, name) if name != tool.name else dict(tool.raw)
+    body: dict[str, Json] = {
+        "name": name,
+        "description": tool.description,
+        _SCHEMA_KEYS[shape][0]: dict(tool.parameters),
+    }
+    match shape:
+        case "openai-chat":
+            return {"type": "function", "function": body}
+        case "openai-responses":
+            return {"type": "function", **body}
+        case "mcp":
+            title = {"title": tool.title} if tool.title else {}
+            annotations = {"annotations": dict(tool.annotations)} if tool.annotations else {}
+            return {**body, **title, **annotations}
+        case "plain":
+            return {**body, "server": tool.source} if tool.source else body
+        case _:
+            return body
+
+
+def name_in(tool: Tool, shape: Shape) -> str:
+    """Return the name under which `tool` goes out in a shape."""
+    return wire_name(tool.name) if shape in _LIMITS_NAMES else tool.name
+
+
+def entry_record(tool: Tool, shape: Shape) -> dict[str, Json]:
+    """Return `tool` as an entry of a tool list: Gemini's functions stand in a group."""
+    record = write(tool, shape)
+    return {"functionDeclarations": [record]} if shape == "gemini" else record
+
+
+def record_with_parameters(
+    tool: Tool, shape: Shape, parameters: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return `tool` as `write` does, with other parameters.
+
+    What is only true of its own parameters (`strict`, examples, the output's schema) goes.
+    """
+    record = write(tool, shape)
+    body: dict[str, Json] = dict(record["function"]) if shape == "openai-chat" else record
+    for key in (*_SCHEMA_KEYS[shape][1:], *_BOUND_TO_PARAMETERS):
+        body.pop(key, None)
+    body[_SCHEMA_KEYS[shape][0]] = dict(parameters)
+    return {**record, "function": body} if shape == "openai-chat" else body
+
+
+def _renamed(raw: Mapping[str, Json], shape: Shape, name: str) -> dict[str, Json]:
+    if shape == "openai-chat":
+        return {**raw, "function": {**raw["function"], "name": name}}
+    return {**raw, "name": name}
