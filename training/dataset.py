@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from catalog import Tool, rows, tool_of
-from synth import first_senses, requests
+from synth import first_senses, joined, requests
 from text import words
 
 DATA = Path(__file__).parent / ".data"
@@ -19,7 +19,7 @@ HELD = ("traject-bench", "toolrl-rlla", "apibench", "hwu64", "banking77")
 
 SHARE = {
     "metatool": 0.14, "clinc150": 0.10, "hwu64": 0.08, "banking77": 0.03, "traject-bench": 0.06,
-    "apibench": 0.02, "toolrl-rlla": 0.03, "synthetic": 0.40, "gloss": 0.14,
+    "apibench": 0.02, "toolrl-rlla": 0.03, "synthetic": 0.34, "gloss": 0.12, "joined": 0.16,
 }
 
 
@@ -79,6 +79,14 @@ def load(fold: bool, synthetic: int = 2, seed: int = 0) -> Dataset:
             data.queries.append(query)
             data.gold.append([i])
             data.source.append("synthetic")
+    single = [i for i, g in enumerate(data.gold) if len(g) == 1 and len(data.queries[i]) < 200]
+    chance = data.weights()[single]
+    picks = random_.choices(single, weights=chance.tolist(), k=50_000 * 3) if synthetic else []
+    for start in range(0, len(picks), 3):
+        chosen = picks[start : start + random_.choice((2, 2, 3))]
+        data.queries.append(joined([data.queries[i] for i in chosen], random_))
+        data.gold.append(sorted({data.gold[i][0] for i in chosen}))
+        data.source.append("joined")
     for lemmas, definition, example in glosses:
         first = lemmas.split(", ")[0]
         flip = random_.random() < 0.5

@@ -52,7 +52,8 @@ def main() -> None:
     parser.add_argument("--minilm-steps", type=int, default=1500)
     parser.add_argument("--minilm-batch", type=int, default=384)
     parser.add_argument("--static-steps", type=int, default=4000)
-    parser.add_argument("--static-batch", type=int, default=2048)
+    parser.add_argument("--static-batch", type=int, default=1024)
+    parser.add_argument("--static-seconds", type=float, default=60.0)
     parser.add_argument("--keep", type=float, default=0.6, help="share of the fine-tuned weights in the average")
     parser.add_argument("--save", type=int, default=3, help="how many of the variants come back")
     parser.add_argument("--tiny", action="store_true")
@@ -140,13 +141,13 @@ def main() -> None:
 
         measure(f"static {variant} start", sets, by_table)
         sampler = mining.Sampler(data, hard, d, 2)
-        static.train(table, sampler, ids, fields, (q, d), arguments.static_steps, arguments.static_batch, rate, distil)
+        static.train(table, sampler, ids, fields, (q, d), arguments.static_steps, arguments.static_batch, rate, distil, seconds=arguments.static_seconds)
         measure(f"static {variant}", sets, by_table)
         label = variant.replace(":", "-")
         if saved < arguments.save:
             saved += 1
             np.savez(OUT / f"static-{label}.npz", **static.saved(table))
-        say(f"gain {table.gain.exp().tolist()} power {torch.sigmoid(table.power).tolist()}")
+        say(f"{table.scale.exp().item():.1f} gain {table.gain.exp().tolist()} power {torch.sigmoid(table.power).tolist()}")
 
 
 if __name__ == "__main__":

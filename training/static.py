@@ -6,6 +6,8 @@ query = the same with the query's own weights and one field.
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,8 @@ import torch.nn.functional as F
 from catalog import Tool
 from text import Pieces, lead
 
-FIELDS = (("name", 14), ("server", 8), ("lead", 36), ("rest", 60), ("parameters", 24), ("details", 48))
-QUERY = 112
+FIELDS = (("name", 12), ("server", 8), ("lead", 30), ("rest", 40), ("parameters", 20), ("details", 32))
+QUERY = 96
 
 
 def field_texts(tool: Tool) -> tuple[str, ...]:
@@ -59,8 +61,9 @@ class Static(torch.nn.Module):
     def pooled(self, ids: torch.Tensor, log_weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the weighted sum and the sum of weights."""
         ids = ids[:, : int((ids != 0).sum(1).max().clamp(min=1))].long()
-        weight = log_weight[ids].exp() * (ids != 0)
-        summed = torch.bmm(weight.unsqueeze(1), F.embedding(ids, self.vectors)).squeeze(1)
+        # Indexing would add the gradients of all the padding to one row, one after the other.
+        weight = F.embedding(ids, log_weight.unsqueeze(1), padding_idx=0).squeeze(2).exp() * (ids != 0)
+        summed = torch.bmm(weight.unsqueeze(1), F.embedding(ids, self.vectors, padding_idx=0)).squeeze(1)
         return summed, weight.sum(1, keepdim=True)
 
     def query(self, ids: torch.Tensor) -> torch.Tensor:
@@ -89,15 +92,38 @@ def initial(teacher_rows: torch.Tensor, frequency: np.ndarray, dim: int) -> tupl
     return vectors, (1e-3 / (1e-3 + p)).log()
 
 
+class Pace:
+    """Counts steps up to a number or a time, and shapes the learning rate over whichever ends first."""
+
+    def __init__(self, steps: int, seconds: float) -> None:
+        self.steps, self.seconds, self.done, self.start = steps, seconds, -1, time.monotonic()
+
+    def part(self) -> float:
+        """Return how much of the training is over."""
+        return max(self.done / self.steps, (time.monotonic() - self.start) / self.seconds)
+
+    def step(self) -> int | None:
+        """Return the next step's number, None at the end."""
+        self.done += 1
+        return self.done if self.part() < 1 else None
+
+    def rate(self) -> float:
+        """Return the share of the peak rate: up over the first 8 %, then a cosine down."""
+        part = min(1.0, self.part())
+        return part / 0.08 if part < 0.08 else 0.5 + 0.5 * math.cos(math.pi * (part - 0.08) / 0.92)
+
+
 def train(
     model: Static, sampler: Any, q_ids: torch.Tensor, fields: list[torch.Tensor], teacher: tuple[torch.Tensor, torch.Tensor] | None,
-    steps: int, batch: int, rate: float = 2e-3, distil: float = 1.0, negatives: int = 3,
+    steps: int, batch: int, rate: float = 2e-3, distil: float = 1.0, negatives: int = 3, seconds: float = 60.0,
 ) -> None:
     """Contrast with mined negatives while following the teacher's ranking of the same candidates."""
     weights = [model.doc_weight, model.query_weight, model.gain, model.power, model.scale]
     optimiser = torch.optim.Adam([{"params": [model.vectors], "lr": rate}, {"params": weights, "lr": rate * 3}], betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, [rate, rate * 3], total_steps=steps, pct_start=0.1)
-    for step in range(steps):
+    pace = Pace(steps, seconds)
+    for step in iter(pace.step, None):
+        for group, peak in zip(optimiser.param_groups, (rate, rate * 3), strict=True):
+            group["lr"] = peak * pace.rate()
         queries, docs, blocked = sampler(batch, negatives)
         ids = q_ids[queries]
         ids = ids * (torch.rand(ids.shape, device=ids.device) > 0.1)
@@ -115,7 +141,6 @@ def train(
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
-        schedule.step()
         if step % 500 == 0:
             print(f"static step {step} loss {loss.item():.3f} scale {model.scale.exp().item():.1f}", flush=True)
 

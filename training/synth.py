@@ -36,6 +36,12 @@ _KIND = {
     **dict.fromkeys("delete remove cancel drop destroy clear".split(), "delete"),
     **dict.fromkeys("calculate compute evaluate determine estimate".split(), "compute"),
 }
+VALUES = (
+    "42", "3.5", "2024-05-01", "John Smith", "Alice", "New York", "Paris", "Tokyo", "London", "USD", "EUR", "Apple", "Tesla", "AB12345",
+    "rOBhSVKG", "user_123", "true", "high", "medium", "weekly", "next Monday", "tomorrow at 9 am", "10 km", "blue", "English", "Spanish",
+    "example.com", "jane@example.com", "my project", "Germany", "California", "last month", "5 people", "100 dollars", "Inception",
+    "report.pdf", "v2", "555-0100", "Main Street", "Brazil", "pizza", "Taylor Swift", "Lakers", "daily", "large", "Q3 2023",
+)
 _PREAMBLE = re.compile(
     r"^(this (endpoint|api|tool|function|method|operation|call)?\s*(will|can|is used to|allows you to|lets you|enables you to)?"
     r"|use this \w+ to|(a|the) tool (that|to|for)|allows? (you )?to|api to|endpoint to|used to|tool that)\s+",
@@ -73,6 +79,11 @@ def requests(tool: Tool, synonyms: dict[str, list[str]], random_: random.Random,
         rest = _VAGUE.sub(replacement, rest)
         if tool.parameters and random_.random() < 0.15:
             rest += " " + random_.choice(("with", "by", "for", "using")) + " " + " ".join(words(random_.choice(tool.parameters)[0]))
+        if tool.parameters and random_.random() < 0.3:
+            for name, _ in random_.sample(tool.parameters, min(len(tool.parameters), random_.choice((1, 1, 2)))):
+                rest += random_.choice((", {p} {x}", " with {p} {x}", " for {x}", ' where the {p} is "{x}"')).format(
+                    p=" ".join(words(name)), x=random_.choice(VALUES)
+                )
         template = random_.choice(VERBS[kind] if verb or kind else ("{r}",))
         asked = template.format(v=verb, r=rest).split()
         kept = []
@@ -85,6 +96,17 @@ def requests(tool: Tool, synonyms: dict[str, list[str]], random_: random.Random,
             kept += ["on", tool.server]
         found.append(" ".join(kept) or sentence)
     return found
+
+
+JOINTS = (" and ", ". Also, ", ". Then ", " and then ", "; ", ". ", ". Additionally, ", ", and also ", ". After that, ", "? ")
+
+
+def joined(requests_: list[str], random_: random.Random) -> str:
+    """Put several requests into one."""
+    text = requests_[0].rstrip(" .?!")
+    for other in requests_[1:]:
+        text += random_.choice(JOINTS) + other.rstrip(" .?!")
+    return text + random_.choice((".", "?", ""))
 
 
 def first_senses(glosses: list[list[str]]) -> dict[str, list[str]]:

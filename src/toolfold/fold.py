@@ -251,7 +251,7 @@ def _with_aliases(
         more = aliases.get(tool.name)
         return replace(tool, aliases=(*tool.aliases, *more)) if more else tool
 
-    return tuple(replace(e, tools=tuple(named(tool) for tool in e.tools)) for e in entries)
+    return tuple(e._replace(tools=tuple(named(tool) for tool in e.tools)) for e in entries)
 
 
 def _refuse_bridge_names(tools: Iterable[Tool]) -> None:

@@ -39,6 +39,9 @@ def assemble(
     untouched = not changes and not added
     out: list[Json] = []
     for entry in entries:
+        tools = entry.tools
+        if len(tools) == 1 and changes.get(tools[0].name, tools) is None:
+            continue
         out.extend(_written(entry, shape, changes, untouched))
     out.extend(_additions(out, shape, added))
     if added and shape == "anthropic":

@@ -1,7 +1,7 @@
 """Entries of a tool list, of any shape, read into tools.
 
-Reading is memoised by the entry's JSON text, so an unchanged entry costs one
-serialisation, and one changed in place is a different text and is read anew.
+Reading is memoised by JSON text, of the whole list and of each entry, so an unchanged
+list costs one serialisation; one changed in place is a different text and is read anew.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from toolfold.errors import InvalidToolError
 from toolfold.memo import Memo
-from toolfold.tool import Json, Policy, Shape, Tool, source_in_name
+from toolfold.tool import Json, Policy, Shape, Tool, is_array, is_object, source_in_name
 
 __all__ = ["GROUP_KEYS", "Entry", "read"]
 
@@ -35,8 +34,7 @@ _GEMINI_BUILT_INS = frozenset(
 _POLICIES: tuple[Policy, ...] = ("never", "automatic", "always")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One item of a tool list, and the tools it holds.
 
     Most hold one. A Gemini tool object holds several; a provider's own tool (a hosted
@@ -67,14 +65,14 @@ class Entry:
         return Entry(raw, self.shape, tools, characters, _characters(raw))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     shape: Shape | None
     tools: tuple[Tool, ...]
     characters: tuple[int, ...]
     size: int
 
 
+_LISTS: Memo[tuple[bytes, str | None], tuple[_Reading, ...]] = Memo(64)
 _READINGS: Memo[tuple[bytes, str | None], _Reading] = Memo(65_536)
 
 
@@ -89,19 +87,34 @@ def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, 
     Raises:
         InvalidToolError: An entry is not a tool. The error names its place.
     """
+    items = list(tools)
+    whole = _list_digest(items)
+    if whole is not None and (known := _LISTS.get((whole, source))) is not None:
+        return tuple(map(Entry._make, ((item, *r) for item, r in zip(items, known, strict=True))))
     entries: list[Entry] = []
-    for place, item in enumerate(tools, 1):
+    for place, item in enumerate(items, 1):
         try:
             entries.append(_entry(item, source))
         except InvalidToolError as error:
             raise InvalidToolError(f"tool {place}: {error}", hint=error.hint) from None
+    if whole is not None:
+        _LISTS.put((whole, source), tuple(_Reading(*entry[1:]) for entry in entries))
     return tuple(entries)
 
 
+def _list_digest(items: list[object]) -> bytes | None:
+    """Return the digest of a list's JSON text; None where it does not consist of records."""
+    if not all(type(item) is dict for item in items):
+        return None
+    try:
+        return hashlib.sha1(orjson.dumps(items), usedforsecurity=False).digest()
+    except TypeError:
+        return None
+
+
 def _entry(item: object, source: str | None) -> Entry:
-    if isinstance(item, Mapping):
-        reading = _reading(item, source)  # pyright: ignore[reportUnknownArgumentType]
-        return Entry(item, reading.shape, reading.tools, reading.characters, reading.size)
+    if is_object(item) or isinstance(item, Mapping):
+        return Entry(item, *_reading(item, source))
     if isinstance(item, Tool):
         tool = item
     elif callable(getattr(item, "model_dump", None)):

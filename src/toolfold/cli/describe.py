@@ -1,0 +1,54 @@
+"""`toolfold describe`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from toolfold.cli import options
+from toolfold.signature import signature
+from toolfold.tool import Tool
+
+
+@click.command("describe", short_help="Print the full definition of tools")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@options.catalog_option
+@options.scope_options
+@options.json_option
+def command(
+    names: tuple[str, ...], catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], as_json: bool
+) -> None:
+    """Print the full definition of tools.
+
+    \b
+    Examples:
+      toolfold describe create_calendar_event
+      toolfold describe create_issue --catalog tools.json --json
+    """
+    found = options.open_catalog(catalog, allow, deny)
+    tools = [options.tool_named(found, name) for name in names]
+    if as_json:
+        options.print_json({"tools": [_record(tool) for tool in tools]})
+        return
+    for i, tool in enumerate(tools):
+        if i:
+            click.echo()
+        click.echo(options.bold(signature(tool)))
+        if tool.source:
+            click.echo(options.dim(f"from {tool.source}"))
+        click.echo(f"\n{tool.description.strip()}\n" if tool.description.strip() else "")
+        click.echo(json.dumps(tool.parameters, indent=2, ensure_ascii=False))
+
+
+def _record(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "source": tool.source,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "signature": signature(tool),
+        "policy": tool.policy,
+        "annotations": tool.annotations,
+    }

@@ -1,0 +1,47 @@
+"""`toolfold list`."""
+
+from __future__ import annotations
+
+import click
+
+from toolfold.bounds import first_sentence
+from toolfold.cli import options
+from toolfold.tokens import compact, estimate
+from toolfold.wire import write
+
+
+@click.command("list", short_help="List the tools of a catalog, by source")
+@options.catalog_option
+@options.scope_options
+@options.json_option
+def command(catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], as_json: bool) -> None:
+    """List the tools of a catalog, by source.
+
+    \b
+    Examples:
+      toolfold list --catalog tools.json
+      toolfold list --allow '@github' --json
+      curl -s localhost:8000/tools | toolfold list --catalog -
+    """
+    found = options.open_catalog(catalog, allow, deny)
+    rows = [
+        {
+            "name": tool.name,
+            "source": tool.source,
+            "summary": first_sentence(tool.description, 100),
+            "tokens": estimate(compact(write(tool, "openai-chat"))),
+        }
+        for tool in found
+    ]
+    if as_json:
+        options.print_json({"count": len(rows), "sources": dict(found.sources), "tools": rows})
+        return
+    by_source: dict[str, list[dict[str, object]]] = {}
+    for row in rows:
+        by_source.setdefault(str(row["source"] or "no source"), []).append(row)
+    for source, own in by_source.items():
+        click.echo(f"{options.bold(source)} {options.dim(f'({len(own)})')}")
+        for row in own:
+            click.echo(f"  {row['name']}  {options.dim(str(row['summary']))}")
+    tokens = sum(int(str(row["tokens"])) for row in rows)
+    click.echo(f"{len(rows)} tools, about {tokens:,} tokens")

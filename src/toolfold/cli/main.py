@@ -1,0 +1,106 @@
+"""`toolfold`: the group of commands, and how errors are shown."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from toolfold.errors import CatalogError, ConfigError, ToolfoldError
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "check": "Look a catalog over for what would hurt",
+    "demo": "Show folding on a bundled catalog of 200 tools",
+    "describe": "Print the full definition of tools",
+    "fold": "Show what a model would see of a catalog",
+    "list": "List the tools of a catalog, by source",
+    "search": "Rank the tools that answer a request",
+}
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are run, so that help is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one command, importing its module."""
+        if cmd_name not in _COMMANDS:
+            return None
+        return import_module(f"toolfold.cli.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant; a misspelt one gets a suggestion."""
+        from difflib import get_close_matches
+
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, _COMMANDS, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"the commands are {', '.join(_COMMANDS)}"
+            raise ConfigError(f"no command is named `{name}`", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their one-line help, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, turning errors into `error:` and `hint:` on standard error."""
+        try:
+            return super().main(*args, **{**kwargs, "standalone_mode": False})
+        except click.exceptions.Abort:
+            sys.exit(130)
+        except click.exceptions.Exit as done:
+            sys.exit(done.exit_code)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "toolfold"
+            _fail(_clause(error.format_message()), f"see `{command} --help`", 2)
+        except click.ClickException as error:
+            _fail(_clause(error.format_message()), None, 1)
+        except (ConfigError, CatalogError) as error:
+            _fail(str(error), error.hint, 2)
+        except ToolfoldError as error:
+            _fail(str(error), error.hint, 1)
+        except BrokenPipeError:
+            # The reader has what it wanted (`toolfold list | head`).
+            sys.stderr.close()
+            sys.exit(0)
+
+
+def _clause(text: str) -> str:
+    text = text.rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _fail(message: str, hint: str | None, code: int) -> None:
+    click.echo(f"{click.style('error', fg='red', bold=True)}: {message}", err=True)
+    if hint:
+        click.echo(f"\n{click.style('hint', fg='cyan')}: {hint}", err=True)
+    sys.exit(code)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
+    epilog="\b\nExamples:\n  toolfold demo\n  toolfold search 'open a pull request' --catalog tools.json\n"
+    "  toolfold fold --catalog tools.json --context-length 200000 --diff",
+)
+@click.version_option(package_name="toolfold", message="%(prog)s %(version)s")
+@click.option("-v", "--verbose", is_flag=True, help="Say more on standard error")
+def main(verbose: bool) -> None:
+    """Give any LLM agent a large tool catalog for the price of three tools."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
