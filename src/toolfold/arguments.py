@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import orjson
 
@@ -45,8 +46,13 @@ class Checked(NamedTuple):
     faults: tuple[Fault, ...] = ()
 
 
+class _Validator(Protocol):
+    def is_valid(self, instance: Json) -> bool: ...
+    def iter_errors(self, instance: Json) -> Iterator[ValidationError]: ...
+
+
 class _Compiled(NamedTuple):
-    validator: Json
+    validator: _Validator | None
     problem: str | None
 
 
@@ -70,8 +76,8 @@ def read_arguments(arguments: Json) -> dict[str, Json] | str:
             return f"arguments are not valid JSON: {reason}{where}"
         if arguments is None:
             return {}
-    if isinstance(arguments, Mapping):
-        return dict(arguments)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_object(arguments):
+        return dict(arguments)
     return f"arguments are {_kind(arguments)}, not an object"
 
 
@@ -108,7 +114,7 @@ def _compile(schema: Mapping[str, Json]) -> _Compiled:
 
     try:
         validator = jsonschema_rs.validator_for(
-            schema,
+            dict(schema),
             offline=True,
             validate_formats=False,
             pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
@@ -118,7 +124,7 @@ def _compile(schema: Mapping[str, Json]) -> _Compiled:
     return _Compiled(validator, None)
 
 
-def _is_valid(validator: Json, arguments: Json) -> bool:
+def _is_valid(validator: _Validator, arguments: Json) -> bool:
     # A value no JSON can hold (an integer of a thousand digits) is the tool's to judge.
     try:
         return validator.is_valid(arguments)
@@ -126,13 +132,8 @@ def _is_valid(validator: Json, arguments: Json) -> bool:
         return True
 
 
-def _faults(validator: Json, arguments: Json) -> tuple[Fault, ...]:
-    faults: list[Fault] = []
-    for error in validator.iter_errors(arguments):
-        faults.append(_fault(error))
-        if len(faults) == _FAULTS_AT_MOST:
-            break
-    return tuple(faults)
+def _faults(validator: _Validator, arguments: Json) -> tuple[Fault, ...]:
+    return tuple(_fault(e) for e in islice(validator.iter_errors(arguments), _FAULTS_AT_MOST))
 
 
 def _fault(error: ValidationError) -> Fault:
@@ -140,30 +141,26 @@ def _fault(error: ValidationError) -> Fault:
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
     ).lstrip(".")
     # The instance is left out of the message: it may be huge, and may hold a secret.
-    kind = error.kind
-    name = type(kind).__name__
-    match name:
-        case "Required":
-            message = f"missing argument {kind.property!r}"
-        case "AdditionalProperties" | "UnevaluatedProperties":
-            message = "unknown argument " + ", ".join(repr(name) for name in kind.unexpected)
-        case "Type":
-            message = f"is {_kind(error.instance)}, not {' or '.join(kind.types)}"
-        case "Enum":
-            options = ", ".join(json.dumps(option) for option in kind.options)
+    keyword, value = error.kind.name, error.kind.value
+    match keyword:
+        case "required":
+            message = f"missing argument {value!r}"
+        case "additionalProperties" | "unevaluatedProperties":
+            message = "unknown argument " + ", ".join(map(repr, value))
+        case "type":
+            wanted = [value] if isinstance(value, str) else value
+            message = f"is {_kind(error.instance)}, not {' or '.join(map(str, wanted))}"
+        case "enum":
+            options = ", ".join(json.dumps(option, default=str) for option in value)
             message = f"is not one of {cut(options, 200)}"
+        case "anyOf" | "oneOf":
+            message = f"is {_kind(error.instance)} that fits none of `{keyword}`"
+        case "falseSchema":
+            message = "is not allowed"
         case _:
-            limit = error.schema_path[-1] if error.schema_path else name
-            message = f"breaks `{limit}`{_limit_text(kind)}"
+            limit = value if isinstance(value, str | int | float) else None
+            message = f"breaks `{keyword}`" + ("" if limit is None else f" {json.dumps(limit)}")
     return Fault(one_line(path, 120), one_line(message, 240))
-
-
-def _limit_text(kind: object) -> str:
-    for field in ("limit", "pattern", "expected_value", "multiple_of", "format"):
-        value = getattr(kind, field, None)
-        if value is not None:
-            return f" {cut(json.dumps(value, default=str), 80)}"
-    return ""
 
 
 def _kind(value: Json) -> str:

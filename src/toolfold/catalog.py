@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from toolfold.errors import NameClashError, UnknownToolError
 from toolfold.scope import Scope
-from toolfold.tool import Tool, wire_name
+from toolfold.tool import Tool
 from toolfold.wire import read
 
 __all__ = ["Catalog"]
@@ -37,14 +37,14 @@ class Catalog:
         NameClashError: Two tools have one name, or one name on the wire.
     """
 
-    __slots__ = ("_bare", "_by_name", "_fingerprint", "_tools", "_wire")
+    __slots__ = ("_bare", "_by_name", "_by_wire", "_fingerprint", "_tools")
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = tuple(tools)
         self._by_name: dict[str, Tool] = {tool.name: tool for tool in self._tools}
-        if len(self._by_name) != len(self._tools):
+        self._by_wire: dict[str, Tool] = {tool.wire_name: tool for tool in self._tools}
+        if len(self._by_wire) != len(self._tools):
             _raise_clash(self._tools)
-        self._wire: dict[str, Tool] | None = None
         self._bare: dict[str, Tool | None] | None = None
         self._fingerprint: str | None = None
 
@@ -116,13 +116,9 @@ class Catalog:
         That is the tool of this name; else the one with this name on the wire; else the
         one whose bare name or name with its source before it this is, if there is just one.
         """
-        tool = self._by_name.get(name)
+        tool = self._by_name.get(name) or self._by_wire.get(name)
         if tool is not None:
             return tool
-        if self._wire is None:
-            self._wire = _wire_names(self._by_name)
-        if name in self._wire:
-            return self._wire[name]
         if self._bare is None:
             self._bare = _bare_names(self._tools)
         return self._bare.get(_plain(name))
@@ -157,19 +153,6 @@ def _plain(name: str) -> str:
     return "".join(c if c.isalnum() else " " for c in name.lower()).strip()
 
 
-def _wire_names(by_name: Mapping[str, Tool]) -> dict[str, Tool]:
-    names: dict[str, Tool] = {}
-    for tool in by_name.values():
-        name = wire_name(tool.name)
-        if name == tool.name:
-            continue
-        other = by_name.get(name) or names.get(name)
-        if other is not None:
-            raise NameClashError(name, (owner(other), owner(tool)))
-        names[name] = tool
-    return names
-
-
 def _bare_names(tools: Iterable[Tool]) -> dict[str, Tool | None]:
     """Return the tools by every short or long form of their names; None where two share it."""
     forms: dict[str, Tool | None] = {}
@@ -177,7 +160,7 @@ def _bare_names(tools: Iterable[Tool]) -> dict[str, Tool | None]:
         own = {_plain(tool.name), _plain(tool.bare_name)}
         if tool.source is not None:
             own.add(_plain(f"{tool.source} {tool.bare_name}"))
-        for form in own:
+        for form in own - {""}:
             forms[form] = None if form in forms else tool
     return forms
 
@@ -190,6 +173,8 @@ def owner(tool: Tool) -> str:
 def _raise_clash(tools: Iterable[Tool]) -> None:
     seen: dict[str, Tool] = {}
     for tool in tools:
-        if tool.name in seen:
-            raise NameClashError(tool.name, (owner(seen[tool.name]), owner(tool)))
-        seen[tool.name] = tool
+        other = seen.get(tool.wire_name)
+        if other is not None:
+            name = tool.name if tool.name == other.name else tool.wire_name
+            raise NameClashError(name, (owner(other), owner(tool)))
+        seen[tool.wire_name] = tool

@@ -8,7 +8,9 @@ stranger may be recursive, wrong or huge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 
 from toolfold.bounds import cut, one_line
 from toolfold.tool import Json, Tool, is_array, is_object
@@ -21,6 +23,7 @@ _DEPTH = 3
 _ENUM_AT_MOST = 8
 _FIELDS_AT_MOST = 8
 _REFERENCES_AT_MOST = 8
+_PLACE = re.compile(r"[0-9]{1,6}\Z")
 
 
 def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
@@ -37,8 +40,7 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
     parts: list[str] = []
     room = limit - len(tool.name) - 2
     for i, name in enumerate(ordered):
-        mark = "" if name in required else "?"
-        part = f"{one_line(name, 64)}{mark}: {_type(properties[name], parameters, _DEPTH)}"
+        part = _parameter(name, properties[name], name in required, parameters, _DEPTH)
         if i >= _PARAMETERS_AT_MOST or len(part) + 2 > room:
             parts.append("…")
             break
@@ -67,11 +69,17 @@ def _target(reference: str, root: Mapping[str, Json]) -> Json:
         key = part.replace("~1", "/").replace("~0", "~")
         if is_object(target):
             target = target.get(key)
-        elif is_array(target) and key.isdigit() and int(key) < len(target):
+        elif is_array(target) and _PLACE.match(key) and int(key) < len(target):
             target = target[int(key)]
         else:
             return {}
     return target
+
+
+def _parameter(
+    name: str, schema: Json, required: bool, root: Mapping[str, Json], depth: int
+) -> str:
+    return f"{one_line(name, 64)}{'' if required else '?'}: {_type(schema, root, depth)}"
 
 
 def _type(schema: Json, root: Mapping[str, Json], depth: int) -> str:
@@ -109,7 +117,7 @@ def _kind(kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], depth
     if kind == "object" and is_object(properties) and properties and depth > 0:
         required = _names(schema.get("required"))
         fields = [
-            f"{one_line(name, 64)}{'' if name in required else '?'}: {_type(value, root, depth - 1)}"
+            _parameter(name, value, name in required, root, depth - 1)
             for name, value in list(properties.items())[:_FIELDS_AT_MOST]
         ]
         more = ["…"] if len(properties) > _FIELDS_AT_MOST else []
@@ -117,15 +125,17 @@ def _kind(kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], depth
     return one_line(kind, 32)
 
 
-def _union(types: Json) -> str:
+def _union(types: Iterable[str]) -> str:
     """Join types, leaving null out: whether a parameter may be absent says its mark."""
     distinct = [text for text in dict.fromkeys(types) if text != "null"]
     return "|".join(distinct) or "null"
 
 
 def _literal(value: Json) -> str:
-    return f'"{cut(one_line(value, 40), 40)}"' if isinstance(value, str) else one_line(str(value), 40)
+    text = one_line(value, 40) if isinstance(value, str) else value
+    return cut(json.dumps(text, ensure_ascii=False), 42)
 
 
 def _names(required: Json) -> frozenset[str]:
-    return frozenset(n for n in required if isinstance(n, str)) if is_array(required) else frozenset()
+    names = required if is_array(required) else []
+    return frozenset(name for name in names if isinstance(name, str))

@@ -6,6 +6,7 @@ to a number takes its place, a real tokenizer for one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -46,8 +47,15 @@ def estimate(text: str) -> int:
 
 
 def compact(value: Json) -> str:
-    """Return the compact JSON text of a value."""
-    return orjson.dumps(value).decode()
+    """Return the compact JSON text of a value.
+
+    What orjson will not write (an integer beyond 64 bits, half of a surrogate pair, deep
+    nesting) the library's own encoder does.
+    """
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
 def context_window(model: str | None) -> int | None:

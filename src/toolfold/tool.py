@@ -46,6 +46,7 @@ NAME_LIMIT = 512
 
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _NOT_WIRE = re.compile(r"[^A-Za-z0-9_-]")
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _SEPARATORS = "_-.:/ "
 _SOURCE_IN_NAME = re.compile(r"(?:mcp__)?([A-Za-z0-9][A-Za-z0-9.-]*(?:_[A-Za-z0-9.-]+)*)__(?=.)")
 
@@ -102,6 +103,9 @@ class Tool:
     digest: str = field(init=False, repr=False, default="")
     """Names the content: equal tools have equal digests."""
 
+    wire_name: str = field(init=False, repr=False, default="")
+    """The name under which OpenAI and Anthropic take it."""
+
     def __post_init__(self) -> None:
         check_name(self.name)
         content = (
@@ -117,6 +121,7 @@ class Tool:
         )
         digest = hashlib.sha1(canonical(content), usedforsecurity=False).hexdigest()
         object.__setattr__(self, "digest", digest)
+        object.__setattr__(self, "wire_name", wire_name(self.name))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tool) and self.digest == other.digest
@@ -157,7 +162,7 @@ def canonical(value: Json) -> bytes:
         pass
     try:  # integers beyond 64 bits are JSON too
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidToolError(
             f"a tool holds something that is not JSON: {error}",
             hint="give plain dicts, lists, strings, numbers, booleans and None",
@@ -174,7 +179,7 @@ def check_name(name: object) -> None:
             hint=f"use at most {NAME_LIMIT}",
         )
     if not name.isascii() or not name.isprintable():
-        hidden = next((c for c in name if unicodedata.category(c)[0] == "C"), None)
+        hidden = next((c for c in name if unicodedata.category(c) in _HIDDEN), None)
         if hidden is not None:
             raise InvalidToolError(
                 f"a tool's name holds the invisible character U+{ord(hidden):04X}: {name!r}",

@@ -17,6 +17,7 @@ _COMMANDS = {
     "check": "Look a catalog over for what would hurt",
     "demo": "Show folding on a bundled catalog of 200 tools",
     "describe": "Print the full definition of tools",
+    "eval": "Measure search on labelled requests",
     "fold": "Show what a model would see of a catalog",
     "list": "List the tools of a catalog, by source",
     "search": "Rank the tools that answer a request",

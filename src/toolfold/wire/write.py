@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toolfold.tool import Json, Shape, Tool, wire_name
+from toolfold.tool import Json, Shape, Tool
 
 __all__ = ["entry_record", "record_with_parameters", "write"]
 
@@ -51,7 +51,7 @@ def write(tool: Tool, shape: Shape) -> dict[str, Json]:
 
 def name_in(tool: Tool, shape: Shape) -> str:
     """Return the name under which `tool` goes out in a shape."""
-    return wire_name(tool.name) if shape in _LIMITS_NAMES else tool.name
+    return tool.wire_name if shape in _LIMITS_NAMES else tool.name
 
 
 def entry_record(tool: Tool, shape: Shape) -> dict[str, Json]:

@@ -1,0 +1,143 @@
+"""`toolfold eval`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolfold.cli import options
+from toolfold.demo import CATALOG_FILE
+from toolfold.evaluation import Result, load_corpus, measure
+from toolfold.search import RANKERS
+
+_COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", "false_hit_rate")
+
+
+@click.command("eval", short_help="Measure search on labelled requests")
+@click.argument("folders", nargs=-1, metavar="[DIR]...")
+@click.option("--split", metavar="NAME", help="Only requests whose split begins so")
+@click.option(
+    "--ranker",
+    "rankers",
+    multiple=True,
+    type=click.Choice(["default", *sorted(RANKERS)]),
+    help="How to rank; repeatable  [default: default]",
+)
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the first N requests of each corpus")
+@click.option("--floor", metavar="X", type=click.FloatRange(0, 1), help="The relevance floor")
+@click.option("--by-category", is_flag=True, help="Show each category too")
+@click.option("--plot", metavar="FILE", help="Write a chart of recall@5 as SVG")
+@options.config_option
+@options.json_option
+def command(
+    folders: tuple[str, ...],
+    split: str | None,
+    rankers: tuple[str, ...],
+    limit: int | None,
+    floor: float | None,
+    by_category: bool,
+    plot: str | None,
+    config: str | None,
+    as_json: bool,
+) -> None:
+    """Measure search on labelled requests.
+
+    DIR holds tools.jsonl (any wire shape) and queries.jsonl: a line a request, with `query`,
+    `gold` (names of the tools that serve it; empty where none does) and, if you like,
+    `split` and `category`. Without DIR, the bundled catalog is measured. With --json, one
+    object a line for each corpus and ranker.
+
+    \b
+    Examples:
+      toolfold eval
+      toolfold eval my-tools/ --ranker default --ranker bm25 --by-category
+      toolfold eval corpora/* --split test --json > results.jsonl
+    """
+    results: list[Result] = []
+    for folder in folders or (str(CATALOG_FILE.parent),):
+        corpus = load_corpus(folder, split=split)
+        if limit is not None:
+            corpus = corpus._replace(requests=corpus.requests[:limit])
+        for ranker in rankers or ("default",):
+            settings = options.open_settings(
+                config, enabled="on", ranker=ranker, relevance_floor=floor
+            )
+            label = f"{corpus.name} {ranker}"
+            with click.progressbar(
+                length=len(corpus.requests), label=label, file=sys.stderr,
+                hidden=as_json or not sys.stderr.isatty(),
+            ) as bar:  # fmt: skip
+                result = measure(corpus, settings, progress=lambda: bar.update(1))
+            results.append(result)
+            if as_json:
+                click.echo(_json(_object(result)))
+    if plot:
+        from toolfold.evaluation.plot import bars_svg
+
+        Path(plot).write_text(bars_svg(results, "recall@5"), encoding="utf-8")
+    if not as_json:
+        _print(results, by_category)
+
+
+def _object(result: Result) -> dict[str, Any]:
+    return {
+        "corpus": result.corpus,
+        "ranker": result.ranker,
+        "tools": result.tools,
+        "queries": result.queries,
+        **{key: _rounded(value) for key, value in result.metrics.items()},
+        "recall@5_interval": result.interval and [round(x, 4) for x in result.interval],
+        "ms_p50": round(result.ms_p50, 4),
+        "ms_p95": round(result.ms_p95, 4),
+        "build_ms": round(result.build_ms, 2),
+        "categories": {
+            name: {key: _rounded(value) for key, value in metrics.items()}
+            for name, metrics in result.categories.items()
+        },
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _print(results: list[Result], by_category: bool) -> None:
+    names = [f"{r.corpus} {r.ranker}" for r in results]
+    if by_category:
+        names += [f"  {category}" for r in results for category in r.categories]
+    width = max(map(len, names), default=0)
+    head = "".join(f"{name.replace('_rate', ''):>12}" for name in _COLUMNS)
+    click.echo(options.bold(f"{'':{width}}{head}{'p50 ms':>9}{'p95 ms':>9}{'build ms':>10}"))
+    for result in results:
+        cells = "".join(_cell(result.metrics[name]) for name in _COLUMNS)
+        label = f"{result.corpus} {result.ranker}"
+        times = f"{result.ms_p50:9.3f}{result.ms_p95:9.3f}{result.build_ms:10.0f}"
+        click.echo(f"{label:{width}}{cells}{times}")
+        if by_category:
+            for category, metrics in result.categories.items():
+                cells = "".join(_cell(metrics[name]) for name in _COLUMNS)
+                click.echo(options.dim(f"{'  ' + category:{width}}{cells}"))
+    for ranker in dict.fromkeys(result.ranker for result in results):
+        own = [r.metrics["recall@5"] for r in results if r.ranker == ranker]
+        told = [value for value in own if value is not None]
+        if len(told) > 1:
+            click.echo(f"mean recall@5 of {ranker} over {len(told)} corpora: {sum(told) / len(told):.4f}")
+    for result in results:
+        if result.interval:
+            low, high = result.interval
+            click.echo(
+                options.dim(f"{result.corpus} {result.ranker}: recall@5 between {low:.3f} and {high:.3f} (95 %)")
+            )
+
+
+def _cell(value: float | None) -> str:
+    return f"{'-':>12}" if value is None else f"{value:12.3f}"

@@ -1,0 +1,106 @@
+"""A corpus: a catalog, and requests with the tools that serve them.
+
+A folder with `tools.jsonl` (any wire shape, also gzipped) and `queries.jsonl`: one request
+a line, with `query`, `gold` (names of the tools that serve it; empty where none does) and,
+if you like, `id`, `split` and `category`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from toolfold.catalog import Catalog
+from toolfold.errors import CatalogError
+from toolfold.tool import Json, is_array, is_object
+
+__all__ = ["Corpus", "Request", "load_corpus"]
+
+
+class Request(NamedTuple):
+    """One labelled request."""
+
+    query: str
+    gold: frozenset[str]
+    """The names of the tools that serve it. Empty: none does, and every hit is a false one."""
+    split: str = ""
+    category: str = ""
+
+
+class Corpus(NamedTuple):
+    """A catalog with labelled requests."""
+
+    name: str
+    catalog: Catalog
+    requests: tuple[Request, ...]
+
+
+def load_corpus(folder: str | Path, *, split: str | None = None) -> Corpus:
+    """Return the corpus in a folder.
+
+    Args:
+        folder: Holds `tools.jsonl` or `catalog.jsonl`, and `queries.jsonl`; each may end in `.gz`.
+        split: Keep the requests whose split is this or begins with it (`test` takes
+            `test_ood` too).
+
+    Raises:
+        CatalogError: A file is missing or wrong, or names tools that the catalog lacks.
+    """
+    path = Path(folder)
+    tools = _found(path, ("tools.jsonl", "tools.jsonl.gz", "catalog.jsonl", "tools.json"))
+    queries = _found(path, ("queries.jsonl", "queries.jsonl.gz"))
+    catalog = Catalog.read(_rows(tools)) if tools.suffix != ".json" else _whole(tools)
+    requests = [_request(row, queries, number) for number, row in enumerate(_rows(queries), 1)]
+    for number, request in enumerate(requests, 1):
+        unknown = sorted(name for name in request.gold if name not in catalog)
+        if unknown:
+            raise CatalogError(
+                f"`{queries}`, line {number}: `gold` names {unknown[0]!r}, which is not in `{tools}`",
+                hint="use the full names of the catalog",
+            )
+    kept = [r for r in requests if split is None or r.split.startswith(split)]
+    if not kept:
+        known = ", ".join(sorted({r.split for r in requests})) or "none"
+        raise CatalogError(f"`{queries}` has no requests of the split {split!r}", hint=f"it has {known}")
+    return Corpus(path.resolve().name, catalog, tuple(kept))
+
+
+def _whole(file: Path) -> Catalog:
+    from toolfold.sources.files import load_catalog
+
+    return load_catalog(file)
+
+
+def _found(folder: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise CatalogError(
+        f"`{folder}` holds no {names[0]}", hint="give a folder with tools.jsonl and queries.jsonl"
+    )
+
+
+def _rows(file: Path) -> list[Json]:
+    opened = gzip.open if file.suffix == ".gz" else open
+    rows: list[Json] = []
+    with opened(file, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise CatalogError(
+                    f"`{file}`, line {number}: {error.msg}", hint="write one JSON object a line"
+                ) from None
+    return rows
+
+
+def _request(row: Json, file: Path, number: int) -> Request:
+    if not is_object(row) or not isinstance(row.get("query"), str) or not is_array(row.get("gold")):
+        raise CatalogError(
+            f"`{file}`, line {number}: not a labelled request",
+            hint='write {"query": "…", "gold": ["…"]}',
+        )
+    gold = frozenset(str(name) for name in row["gold"])
+    return Request(row["query"], gold, str(row.get("split", "")), str(row.get("category", "")))
