@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CORPORA = Path("/work/shared/corpora")
-TEST_SETS = ("toollinkos", "callnavi", "seal-tools", "stabletoolbench", "bfcl", "toolalpaca", "metatool")
+CORPORA = Path(
+    os.environ.get("TOOLFOLD_CORPORA", Path(__file__).resolve().parents[2] / "shared" / "corpora")
+)
+TEST_SETS = (
+    "toollinkos",
+    "callnavi",
+    "seal-tools",
+    "stabletoolbench",
+    "bfcl",
+    "toolalpaca",
+    "metatool",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,11 @@ class Request:
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a JSON-lines file, gzipped or not."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    opened = (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8")
+    )
     with opened as lines:
         for line in lines:
             if line.strip():
@@ -74,7 +89,9 @@ def tool_of(row: dict[str, Any]) -> Tool:
         parsed = schema_parameters(parameters)
     else:
         parsed = tuple((str(p), "") for p in parameters or ())
-    return Tool(str(row["name"]), str(row.get("description") or ""), parsed, str(row.get("server") or ""))
+    return Tool(
+        str(row["name"]), str(row.get("description") or ""), parsed, str(row.get("server") or "")
+    )
 
 
 def corpus(name: str, splits: tuple[str, ...]) -> tuple[list[Tool], list[Request]]:
@@ -93,3 +110,12 @@ def corpus(name: str, splits: tuple[str, ...]) -> tuple[list[Tool], list[Request
         if row["split"].startswith(splits)
     ]
     return tools, requests
+
+
+def package_tool(tool: Tool) -> Any:
+    """Return a tool as the package knows it; the machine that trains tables has no package."""
+    from toolfold import Tool as PackageTool
+
+    properties = {name: {"description": text} for name, text in tool.parameters}
+    schema = {"type": "object", "properties": properties}
+    return PackageTool(tool.name, tool.description, schema, source=tool.server or None)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-
 from catalog import Tool, rows, tool_of
 from synth import first_senses, joined, requests
 from text import words
@@ -18,8 +17,16 @@ HELD = ("traject-bench", "toolrl-rlla", "apibench", "hwu64", "banking77")
 """Sources that the `fold` models never see: fusion, rerank and floor are fitted on them."""
 
 SHARE = {
-    "metatool": 0.14, "clinc150": 0.10, "hwu64": 0.08, "banking77": 0.03, "traject-bench": 0.06,
-    "apibench": 0.02, "toolrl-rlla": 0.03, "synthetic": 0.34, "gloss": 0.12, "joined": 0.16,
+    "metatool": 0.14,
+    "clinc150": 0.10,
+    "hwu64": 0.08,
+    "banking77": 0.03,
+    "traject-bench": 0.06,
+    "apibench": 0.02,
+    "toolrl-rlla": 0.03,
+    "synthetic": 0.34,
+    "gloss": 0.12,
+    "joined": 0.16,
 }
 
 
@@ -73,7 +80,10 @@ def load(fold: bool, synthetic: int = 2, seed: int = 0) -> Dataset:
     glosses = list(rows(DATA / "glosses.jsonl.gz"))
     synonyms = first_senses(glosses)
     for i in range(tools):
-        if fold and (data.catalog[i] in HELD or (data.catalog[i] == "metatool" and held_tool(data.docs[i].name))):
+        if fold and (
+            data.catalog[i] in HELD
+            or (data.catalog[i] == "metatool" and held_tool(data.docs[i].name))
+        ):
             continue
         for query in requests(data.docs[i], synonyms, random_, synthetic):
             data.queries.append(query)
@@ -92,7 +102,9 @@ def load(fold: bool, synthetic: int = 2, seed: int = 0) -> Dataset:
         flip = random_.random() < 0.5
         data.docs.append(Tool(lemmas, "") if flip else Tool("", definition))
         data.catalog.append("gloss")
-        data.queries.append(definition if flip else (example if example and random_.random() < 0.3 else first))
+        data.queries.append(
+            definition if flip else (example if example and random_.random() < 0.3 else first)
+        )
         data.gold.append([len(data.docs) - 1])
         data.source.append("gloss")
     return data
@@ -116,11 +128,17 @@ def dev_corpora() -> dict[str, tuple[list[Tool], list[str], list[list[int]]]]:
         tools = [tool_of(row) for row in rows(DATA / f"dev/{name}.tools.jsonl")]
         place = {t.name: i for i, t in enumerate(tools)}
         asked = list(rows(DATA / f"dev/{name}.queries.jsonl"))
-        found[name] = (tools, [r["query"] for r in asked], [[place[g] for g in r["gold"]] for r in asked])
+        found[name] = (
+            tools,
+            [r["query"] for r in asked],
+            [[place[g] for g in r["gold"]] for r in asked],
+        )
     return found
 
 
-def dev_sets(data: Dataset, distractors: int = 2000, limit: int = 1000) -> dict[str, tuple[list[Tool], list[str], list[list[int]]]]:
+def dev_sets(
+    data: Dataset, distractors: int = 2000, limit: int = 1000
+) -> dict[str, tuple[list[Tool], list[str], list[list[int]]]]:
     """Make a search problem of each source's held-out requests: its own tools among other catalogs' tools."""
     random_ = random.Random(7)
     tools = [i for i, c in enumerate(data.catalog) if c not in SHARE]
@@ -144,4 +162,8 @@ def dev_sets(data: Dataset, distractors: int = 2000, limit: int = 1000) -> dict[
 def recall(scores: np.ndarray, gold: list[list[int]], k: int = 5) -> float:
     """Mean share of the gold tools among the first k."""
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return float(np.mean([len(set(o) & set(g)) / len(g) for o, g in zip(order.tolist(), gold, strict=True) if g]))
+    return float(
+        np.mean(
+            [len(set(o) & set(g)) / len(g) for o, g in zip(order.tolist(), gold, strict=True) if g]
+        )
+    )

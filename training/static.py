@@ -13,11 +13,17 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-
 from catalog import Tool
 from text import Pieces, lead
 
-FIELDS = (("name", 12), ("server", 8), ("lead", 30), ("rest", 40), ("parameters", 20), ("details", 32))
+FIELDS = (
+    ("name", 12),
+    ("server", 8),
+    ("lead", 30),
+    ("rest", 40),
+    ("parameters", 20),
+    ("details", 32),
+)
 QUERY = 96
 
 
@@ -25,8 +31,12 @@ def field_texts(tool: Tool) -> tuple[str, ...]:
     """Write a tool's six fields."""
     first, rest = lead(tool.description)
     return (
-        tool.name, tool.server, first, rest,
-        " . ".join(name for name, _ in tool.parameters), " . ".join(text for _, text in tool.parameters if text),
+        tool.name,
+        tool.server,
+        first,
+        rest,
+        " . ".join(name for name, _ in tool.parameters),
+        " . ".join(text for _, text in tool.parameters if text),
     )
 
 
@@ -43,7 +53,10 @@ def padded(pieces: Pieces, texts: list[str], length: int) -> np.ndarray:
 def doc_rows(pieces: Pieces, tools: list[Tool]) -> list[np.ndarray]:
     """Return one padded array per field."""
     texts = list(zip(*(field_texts(t) for t in tools), strict=True))
-    return [padded(pieces, list(column), length) for column, (_, length) in zip(texts, FIELDS, strict=True)]
+    return [
+        padded(pieces, list(column), length)
+        for column, (_, length) in zip(texts, FIELDS, strict=True)
+    ]
 
 
 class Static(torch.nn.Module):
@@ -58,12 +71,18 @@ class Static(torch.nn.Module):
         self.power = torch.nn.Parameter(torch.full((len(FIELDS),), 0.0))
         self.scale = torch.nn.Parameter(torch.tensor(3.0))
 
-    def pooled(self, ids: torch.Tensor, log_weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def pooled(
+        self, ids: torch.Tensor, log_weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the weighted sum and the sum of weights."""
         ids = ids[:, : int((ids != 0).sum(1).max().clamp(min=1))].long()
         # Indexing would add the gradients of all the padding to one row, one after the other.
-        weight = F.embedding(ids, log_weight.unsqueeze(1), padding_idx=0).squeeze(2).exp() * (ids != 0)
-        summed = torch.bmm(weight.unsqueeze(1), F.embedding(ids, self.vectors, padding_idx=0)).squeeze(1)
+        weight = F.embedding(ids, log_weight.unsqueeze(1), padding_idx=0).squeeze(2).exp() * (
+            ids != 0
+        )
+        summed = torch.bmm(
+            weight.unsqueeze(1), F.embedding(ids, self.vectors, padding_idx=0)
+        ).squeeze(1)
         return summed, weight.sum(1, keepdim=True)
 
     def query(self, ids: torch.Tensor) -> torch.Tensor:
@@ -77,13 +96,17 @@ class Static(torch.nn.Module):
             summed, weight = self.pooled(ids, self.doc_weight)
             part = self.gain[f].exp() * summed / (weight + 1e-3) ** torch.sigmoid(self.power[f])
             if drop and FIELDS[f][0] not in ("lead",):
-                keep = torch.rand(len(ids), 1, device=ids.device) > (drop * (0.4 if f == 0 else 1.0))
+                keep = torch.rand(len(ids), 1, device=ids.device) > (
+                    drop * (0.4 if f == 0 else 1.0)
+                )
                 part = part * keep
             total = total + part
         return F.normalize(total, dim=1, eps=1e-6)
 
 
-def initial(teacher_rows: torch.Tensor, frequency: np.ndarray, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
+def initial(
+    teacher_rows: torch.Tensor, frequency: np.ndarray, dim: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """PCA of the teacher's vectors of the pieces; weights fall with frequency, as in SIF."""
     centred = teacher_rows - teacher_rows.mean(0)
     _, _, basis = torch.linalg.svd(centred[:: max(1, len(centred) // 20000)], full_matrices=False)
@@ -114,12 +137,24 @@ class Pace:
 
 
 def train(
-    model: Static, sampler: Any, q_ids: torch.Tensor, fields: list[torch.Tensor], teacher: tuple[torch.Tensor, torch.Tensor] | None,
-    steps: int, batch: int, rate: float = 2e-3, distil: float = 1.0, negatives: int = 3, seconds: float = 60.0,
+    model: Static,
+    sampler: Any,
+    q_ids: torch.Tensor,
+    fields: list[torch.Tensor],
+    teacher: tuple[torch.Tensor, torch.Tensor] | None,
+    steps: int,
+    batch: int,
+    rate: float = 2e-3,
+    distil: float = 1.0,
+    negatives: int = 3,
+    seconds: float = 60.0,
 ) -> None:
     """Contrast with mined negatives while following the teacher's ranking of the same candidates."""
     weights = [model.doc_weight, model.query_weight, model.gain, model.power, model.scale]
-    optimiser = torch.optim.Adam([{"params": [model.vectors], "lr": rate}, {"params": weights, "lr": rate * 3}], betas=(0.9, 0.98))
+    optimiser = torch.optim.Adam(
+        [{"params": [model.vectors], "lr": rate}, {"params": weights, "lr": rate * 3}],
+        betas=(0.9, 0.98),
+    )
     pace = Pace(steps, seconds)
     for step in iter(pace.step, None):
         for group, peak in zip(optimiser.param_groups, (rate, rate * 3), strict=True):
@@ -133,16 +168,23 @@ def train(
         scores = (q @ d.T) * model.scale.exp()
         scores = scores.masked_fill(blocked, -1e4)
         target = torch.arange(len(q), device=q.device)
-        loss = F.cross_entropy(scores, target) + 0.2 * F.cross_entropy(scores[:, : len(q)].T, target)
+        loss = F.cross_entropy(scores, target) + 0.2 * F.cross_entropy(
+            scores[:, : len(q)].T, target
+        )
         if teacher is not None and distil:
             guide = (teacher[0][queries] @ teacher[1][docs].T) * 20.0
             guide = guide.masked_fill(blocked, -1e4).log_softmax(1)
-            loss = loss + distil * F.kl_div(scores.log_softmax(1), guide, reduction="batchmean", log_target=True)
+            loss = loss + distil * F.kl_div(
+                scores.log_softmax(1), guide, reduction="batchmean", log_target=True
+            )
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
         if step % 500 == 0:
-            print(f"static step {step} loss {loss.item():.3f} scale {model.scale.exp().item():.1f}", flush=True)
+            print(
+                f"static step {step} loss {loss.item():.3f} scale {model.scale.exp().item():.1f}",
+                flush=True,
+            )
 
 
 def saved(model: Static) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 from catalog import rows
@@ -13,15 +14,20 @@ from text import NUMBER, Pieces, words
 DATA = Path(__file__).parent / ".data"
 WORDS, PAIRS = 7000, 13000
 STOP = frozenset(
-    "a an the of to in for on at by with and or from is are be as it its this that your you i me my we our can will "
-    "if not no any all has have was were which who what when where how do does did there their they them s t e g use used using".split()
+    """
+    a an the of to in for on at by with and or from is are be as it its this that your you i
+    me my we our can will if not no any all has have was were which who what when where how
+    do does did there their they them s t e g use used using
+    """.split()
 )
 
 
 def build(bert: list[str]) -> list[str]:
     """Return the vocabulary in row order."""
     kept = [NUMBER] + [
-        p for p in bert if not p.startswith("[") and (p.startswith("##") or words(p) == [p]) and not p.isdigit()
+        p
+        for p in bert
+        if not p.startswith("[") and (p.startswith("##") or words(p) == [p]) and not p.isdigit()
     ]
     known = Pieces(kept)
     single: Counter[str] = Counter()
@@ -33,12 +39,20 @@ def build(bert: list[str]) -> list[str]:
         for sentence in set(text.split(".")):
             found = words(sentence)[:80]
             single.update(found)
-            pair.update(set(zip(found, found[1:], strict=False)))
-    whole = [w for w, n in single.most_common() if n >= 12 and w.isalpha() and len(known.pieces(w)) > 1][:WORDS]
+            pair.update(set(pairwise(found)))
+    whole = [
+        w for w, n in single.most_common() if n >= 12 and w.isalpha() and len(known.pieces(w)) > 1
+    ][:WORDS]
     total = sum(single.values())
     scored = []
     for (left, right), n in pair.items():
-        if n < 15 or left in STOP or right in STOP or not (left.isalpha() and right.isalpha()) or left == right:
+        if (
+            n < 15
+            or left in STOP
+            or right in STOP
+            or not (left.isalpha() and right.isalpha())
+            or left == right
+        ):
             continue
         if min(len(left), len(right)) < 2:
             continue
@@ -51,4 +65,6 @@ def build(bert: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     vocabulary = build((DATA / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    (DATA / "vocabulary.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    (DATA / "vocabulary.json").write_text(
+        json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8"
+    )
