@@ -13,14 +13,14 @@ test: $(READY)           ## run the tests
 	$(BIN)/python -m pytest -n 2
 
 check: $(READY)          ## format, lint, types, tests
-	$(BIN)/ruff format --check src tests bench training
-	$(BIN)/ruff check src tests bench training
+	$(BIN)/ruff format --check src tests bench training docs
+	$(BIN)/ruff check src tests bench training docs
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -n 2
 
 format: $(READY)         ## mend what a machine can
-	$(BIN)/ruff format src tests bench training
-	$(BIN)/ruff check --fix src tests bench training
+	$(BIN)/ruff format src tests bench training docs
+	$(BIN)/ruff check --fix src tests bench training docs
 
 bench: $(READY)          ## measure, beside Hermes and FastMCP in the same run
 	PYTHONPATH=. $(BIN)/python -m bench

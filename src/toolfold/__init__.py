@@ -1,5 +1,6 @@
 """Tool search for every LLM agent: fold large tool lists behind a tiny bridge.
 
+Example:
     from toolfold import fold
 
     folded = fold(tools, context_length=200_000)
@@ -22,7 +23,7 @@ from toolfold.fold import Folded, Report, fold
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.session import Session, SessionStore
 from toolfold.settings import Reranker, Settings, load_settings
-from toolfold.tokens import TokenCounter, estimate
+from toolfold.tokens import TokenCounter, estimate, exact_counter
 from toolfold.tool import Json, Policy, Shape, Tool
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "ToolfoldError",
     "UnknownToolError",
     "estimate",
+    "exact_counter",
     "fold",
     "load_settings",
 ]

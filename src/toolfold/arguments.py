@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import islice
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import orjson
@@ -17,7 +17,7 @@ import orjson
 from toolfold.bounds import cut, one_line
 from toolfold.memo import Memo
 from toolfold.signature import follow
-from toolfold.tool import Json, Tool, is_array, is_object
+from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -26,6 +26,7 @@ __all__ = ["Checked", "Fault", "check", "read_arguments", "schema_problem"]
 
 _DEPTH = 12
 _FAULTS_AT_MOST = 5
+_WHOLE = re.compile(r"[+-]?\d+\Z")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 
 
@@ -76,7 +77,7 @@ def read_arguments(arguments: Json) -> dict[str, Json] | str:
             return f"arguments are not valid JSON: {reason}{where}"
         if arguments is None:
             return {}
-    if is_object(arguments):
+    if is_mapping(arguments):
         return dict(arguments)
     return f"arguments are {_kind(arguments)}, not an object"
 
@@ -85,7 +86,8 @@ def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
     """Check arguments against the tool's schema, repairing what is harmless.
 
     A number in a string, a single value for a list, JSON text for an object or a list,
-    `"true"` for true: what a schema asks for plainly and a model wrote almost so.
+    `"true"` for true, null for what may be left out: what a schema asks for plainly and a
+    model wrote almost so.
     """
     compiled = _compiled(tool)
     if compiled.validator is None or _is_valid(compiled.validator, arguments):
@@ -133,7 +135,10 @@ def _is_valid(validator: _Validator, arguments: Json) -> bool:
 
 
 def _faults(validator: _Validator, arguments: Json) -> tuple[Fault, ...]:
-    return tuple(_fault(e) for e in islice(validator.iter_errors(arguments), _FAULTS_AT_MOST))
+    try:
+        return tuple(_fault(e) for e in islice(validator.iter_errors(arguments), _FAULTS_AT_MOST))
+    except (ValueError, TypeError, RecursionError):
+        return (Fault("", "they nest too deep to be checked"),)
 
 
 def _fault(error: ValidationError) -> Fault:
@@ -147,14 +152,11 @@ def _fault(error: ValidationError) -> Fault:
             message = f"missing argument {value!r}"
         case "additionalProperties" | "unevaluatedProperties":
             message = "unknown argument " + ", ".join(map(repr, value))
-        case "type":
-            wanted = [value] if isinstance(value, str) else value
-            message = f"is {_kind(error.instance)}, not {' or '.join(map(str, wanted))}"
+        case "type" | "anyOf" | "oneOf" if wanted := _types(error):
+            message = f"is {_kind(error.instance)}, not {' or '.join(wanted)}"
         case "enum":
             options = ", ".join(json.dumps(option, default=str) for option in value)
             message = f"is not one of {cut(options, 200)}"
-        case "anyOf" | "oneOf":
-            message = f"is {_kind(error.instance)} that fits none of `{keyword}`"
         case "falseSchema":
             message = "is not allowed"
         case _:
@@ -163,11 +165,30 @@ def _fault(error: ValidationError) -> Fault:
     return Fault(one_line(path, 120), one_line(message, 240))
 
 
+def _types(error: ValidationError) -> list[str]:
+    """Return the types that would have done, where it is the type alone that is wrong."""
+    if error.kind.name == "type":
+        return list(error.kind.value)
+    if not all(len(branch) == 1 for branch in error.kind.value):
+        return []
+    found = [_types(only) if only.kind.name == "type" else [] for (only,) in error.kind.value]
+    return [kind for kinds in found for kind in kinds] if all(found) else []
+
+
 def _kind(value: Json) -> str:
-    if value is None:
-        return "null"
-    names = {bool: "a boolean", str: "a string", int: "a number", float: "a number", list: "a list"}
-    return names.get(type(value), "an object")
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
 
 
 def _repair(value: Json, schema: Json, root: Mapping[str, Json], depth: int) -> Json:
@@ -178,15 +199,30 @@ def _repair(value: Json, schema: Json, root: Mapping[str, Json], depth: int) -> 
     kinds = _kinds(schema, root)
     if kinds and not any(_is_kind(value, kind) for kind in kinds):
         value = _convert(value, kinds)
+    schema = _plain_branch(schema, root)
     if is_object(value) and is_object(schema.get("properties")):
-        properties = schema["properties"]
-        return {
-            key: _repair(item, properties[key], root, depth - 1) if key in properties else item
-            for key, item in value.items()
-        }
+        return _repaired_object(value, schema, root, depth)
     if is_array(value) and is_object(schema.get("items")):
         return [_repair(item, schema["items"], root, depth - 1) for item in value]
     return value
+
+
+def _repaired_object(
+    value: Mapping[str, Json], schema: Mapping[str, Json], root: Mapping[str, Json], depth: int
+) -> dict[str, Json]:
+    properties: Mapping[str, Json] = schema["properties"]
+    required: Json = schema.get("required")
+    repaired: dict[str, Json] = {}
+    for key, item in value.items():
+        if key not in properties:
+            repaired[key] = item
+            continue
+        kinds = _kinds(follow(properties[key], root), root)
+        needed = is_array(required) and key in required
+        # Null for what may be left out, where null is no value of it, means left out.
+        if item is not None or needed or not kinds or "null" in kinds:
+            repaired[key] = _repair(item, properties[key], root, depth - 1)
+    return repaired
 
 
 def _kinds(schema: Mapping[str, Json], root: Mapping[str, Json]) -> tuple[str, ...]:
@@ -206,6 +242,16 @@ def _kinds(schema: Mapping[str, Json], root: Mapping[str, Json]) -> tuple[str, .
             return ()
         found.append(kind)
     return tuple(found)
+
+
+def _plain_branch(schema: Mapping[str, Json], root: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the one alternative beside null, where there is just one; else the schema."""
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    if not is_array(alternatives):
+        return schema
+    branches = [follow(alternative, root) for alternative in alternatives]
+    others = [branch for branch in branches if branch.get("type") != "null"]
+    return others[0] if len(others) == 1 else schema
 
 
 def _is_kind(value: Json, kind: str) -> bool:
@@ -248,6 +294,8 @@ def _converted(value: Json, kind: str) -> Json | None:
 
 def _from_text(text: str, kind: str) -> Json | None:
     if kind in ("integer", "number") and len(text) < 64 and _NUMBER.match(text):
+        if _WHOLE.match(text):
+            return int(text)
         number = float(text)
         if number.is_integer() and abs(number) < 2**53:
             return int(number)

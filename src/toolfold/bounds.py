@@ -14,6 +14,7 @@ __all__ = ["cut", "first_sentence", "one_line", "visible"]
 
 ELLIPSIS = "…"
 
+_LAYOUT = {ord(c): None for c in "\t\n\r"}
 _ASCII_PRINTABLE = re.compile(r"[\t\n\r -~]*\Z")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=[\"'(\[]?[A-Z0-9])")
@@ -21,7 +22,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=[\"
 
 def visible(text: str) -> str:
     """Return `text` without control, format, private and unassigned characters."""
-    if _ASCII_PRINTABLE.match(text):
+    if _ASCII_PRINTABLE.match(text) or text.translate(_LAYOUT).isprintable():
         return text
     return "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c)[0] != "C")
 

@@ -8,6 +8,7 @@ that is not in it does not exist for them.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from types import MappingProxyType
@@ -19,7 +20,10 @@ from toolfold.wire import read
 
 __all__ = ["Catalog"]
 
+_SEPARATORS = re.compile(r"[\W_]+")
+_NOT_IN_NAMES = re.compile(r"[!?,;=(){}\[\]<>|]")
 _NEAR_ENOUGH = 0.6
+_NEAR_TO_THE_BEST = 0.25
 _COMPARED_AT_MOST = 200
 
 
@@ -119,6 +123,8 @@ class Catalog:
         tool = self._by_name.get(name) or self._by_wire.get(name)
         if tool is not None:
             return tool
+        if _NOT_IN_NAMES.search(name):
+            return None
         if self._bare is None:
             self._bare = _bare_names(self._tools)
         return self._bare.get(_plain(name))
@@ -146,11 +152,13 @@ class Catalog:
                     best = max(best, matcher.ratio())
             if best >= _NEAR_ENOUGH:
                 scored.append((-best, tool.name))
-        return tuple(name for _, name in sorted(scored)[:limit])
+        scored.sort()
+        least = -scored[0][0] - _NEAR_TO_THE_BEST if scored else 0.0
+        return tuple(name for score, name in scored[:limit] if -score >= least)
 
 
 def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() else " " for c in name.lower()).strip()
+    return _SEPARATORS.sub(" ", name.lower()).strip()
 
 
 def _bare_names(tools: Iterable[Tool]) -> dict[str, Tool | None]:

@@ -71,7 +71,9 @@ def _clashes(tools: Sequence[Tool]) -> Iterator[Finding]:
 def _one(tool: Tool) -> Iterator[Finding]:
     problem = schema_problem(tool)
     if problem:
-        yield Finding("error", "unusable schema", (tool.name,), f"arguments pass unchecked: {problem}")
+        yield Finding(
+            "error", "unusable schema", (tool.name,), f"arguments pass unchecked: {problem}"
+        )
     length = len(tool.description.strip())
     if length == 0:
         message = "a search can find it by its name and parameters alone"

@@ -49,7 +49,18 @@ class CatalogError(ToolfoldError):
 
 
 class InvalidToolError(CatalogError):
-    """One entry of a list is not a tool."""
+    """One entry of a list is not a tool.
+
+    Args:
+        message: What is wrong with it.
+        hint: What to do about it.
+        place: Its place in the list, from 1, where it is known.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, place: int | None = None) -> None:
+        super().__init__(f"tool {place}: {message}" if place else message, hint=hint)
+        self.reason = message
+        self.place = place
 
 
 class NameClashError(CatalogError):
@@ -58,11 +69,21 @@ class NameClashError(CatalogError):
     Args:
         name: The name both want.
         owners: Where each of the two comes from.
+        hint: What to do about it.
+        where: The file and its lines, where it is one.
     """
 
-    def __init__(self, name: str, owners: tuple[str, str], *, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        owners: tuple[str, str],
+        *,
+        hint: str | None = None,
+        where: str | None = None,
+    ) -> None:
+        place = f"{where}: " if where else ""
         super().__init__(
-            f"two tools are named {name!r}: one from {owners[0]}, one from {owners[1]}",
+            f"{place}two tools are named {name!r}: one from {owners[0]}, one from {owners[1]}",
             hint=hint or "rename one of them, or leave one out with a scope",
         )
         self.name = name

@@ -10,29 +10,30 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from toolfold import prompts
 from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog, owner
-from toolfold.errors import CatalogError, NameClashError
+from toolfold.costs import list_tokens, tool_costs
+from toolfold.errors import ConfigError, NameClashError
 from toolfold.gate import judge
+from toolfold.intake import intake
 from toolfold.memo import Memo
 from toolfold.render import listing_text
 from toolfold.scope import EVERYTHING, Scope
-from toolfold.search import Ranker, ranker_named
+from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.tokens import TokenCounter, compact, context_window, estimate
 from toolfold.tool import Json, Shape, Tool
-from toolfold.wire import Entry, read, write
 from toolfold.wire.assemble import assemble, default_shape
 
 __all__ = ["Folded", "Report", "fold"]
 
 _log = logging.getLogger(__name__)
-_SIZES: Memo[tuple[str, Shape], int] = Memo(65_536)
+_SEARCH_TOOLS: Memo[tuple[str, str, str, int], Tool] = Memo(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +41,47 @@ class Report:
     """What folding did: counts, tokens, and why."""
 
     active: bool
+    """Whether anything was folded."""
+
     strategy: Literal["bridge", "stub"]
+    """How, where anything was."""
+
     reason: str
+    """Why, as one clause for a person."""
+
     tools_before: int
+    """How many tools the scope left."""
+
     tools_after: int
+    """How many the model sees."""
+
     kept: int
+    """How many of the tools it sees in full."""
+
     deferred: int
+    """How many it does not."""
+
     tokens_before: int
+    """What the whole list would have cost."""
+
     tokens_after: int
+    """What the list that goes out costs."""
+
     deferrable_tokens: int
+    """What the tools that may be folded cost."""
+
     threshold_tokens: int
+    """From what cost of those on the bridge folds in `auto`."""
+
     context_length: int | None
+    """The context window, where it is known."""
 
     def __str__(self) -> str:
         state = f"folded ({self.strategy})" if self.active else "not folded"
         return (
-            f"{state}: {self.reason}. {self.tools_before} tools, {self.tokens_before:,} tokens "
-            f"-> {self.tools_after} tools, {self.tokens_after:,} tokens"
+            f"{state}: {self.reason}. "
+            f"{prompts.plural(self.tools_before, 'tool')}, {self.tokens_before:,} tokens -> "
+            f"{prompts.plural(self.tools_after, 'tool')}, {self.tokens_after:,} tokens"
         )
 
 
@@ -139,54 +164,40 @@ def fold(
     """
     settings = settings or Settings()
     if core:
-        settings = replace(settings, core=(*settings.core, *_in_order(core)))
+        settings = replace(settings, core=(*settings.core, *_names(core)))
     session = session or Session()
-    context_length = context_length if context_length is not None else context_window(model)
-    entries = _entries(tools, lenient=settings.enabled == "off")
-    entries = _within(entries, scope) if not scope.holds_everything else entries
-    entries = _with_aliases(entries, settings.aliases) if settings.aliases else entries
+    context_length = context_length or context_window(model)
+    if context_length is not None and context_length < 0:
+        raise ConfigError(f"`context_length` is {context_length}", hint="write a number of tokens")
+    lenient = settings.enabled == "off"
+    entries = intake(tools, settings.aliases, scope, shape, lenient=lenient)
     out = shape or default_shape(entries)
     every = tuple(tool for entry in entries for tool in entry.tools)
-    inner = frozenset(t.name for t in every if t.name in prompts.BRIDGE_NAMES and prompts.is_own(t))
-    candidates = tuple(t for t in every if t.name not in inner) if inner else every
-    if settings.enabled != "off":
-        _refuse_bridge_names(candidates)
-    costs = _costs(entries, out, count, inner)
-    verdict = judge(candidates, costs, settings, context_length)
+    # A list with a bridge in it is folded already: that bridge is its own host's to answer.
+    is_folded = any(t.name in prompts.BRIDGE_NAMES and prompts.is_own(t) for t in every)
+    if not lenient and not is_folded:
+        _refuse_bridge_names(every)
+    costs = tool_costs(entries, out, count)
+    verdict = judge(every, costs, settings, context_length, is_folded=is_folded)
 
     strategy = settings.strategy if verdict.folded else None
-    if inner and strategy == "bridge":
-        raise NameClashError(
-            prompts.TOOL_SEARCH,
-            ("an earlier fold of this list", "the bridge of this one"),
-            hint="fold once, over all the tools",
-        )
-    catalog = _catalog(candidates if strategy else every, lenient=settings.enabled == "off")
-    folded = Catalog(t for t in candidates if t.name in verdict.folded) if strategy else Catalog(())
-    hidden = folded
-    changes: dict[str, Mapping[str, Json] | None] = {}
-    added: Sequence[Tool] = ()
+    catalog = _catalog(every, lenient=lenient)
+    folded = _folded(catalog, verdict.folded)
+    change = _NO_CHANGE
     if strategy == "bridge":
-        changes = dict.fromkeys(verdict.folded)
-        added = _bridge_tools(folded, settings, count)
+        change = _to_bridge(folded, catalog, settings, count)
     elif strategy == "stub":
-        hidden = Catalog(t for t in folded if t.name not in session.revealed)
-        changes = {tool.name: prompts.STUB_PARAMETERS for tool in hidden}
-        added = (prompts.stub_search_tool(len(folded)),)
-        changes |= dict.fromkeys(inner)
-
-    written = assemble(entries, out, changes, added)
-    before = _tokens(entries, out, count, costs)
+        change = _to_stubs(folded, session)
+    written = assemble(entries, out, change.records, change.added)
+    before = list_tokens(entries, out, count)
     report = Report(
         active=strategy is not None,
         strategy=settings.strategy,
         reason=verdict.reason,
         tools_before=len(every),
-        tools_after=len(every) - (len(folded) if strategy == "bridge" else len(inner)) + len(added)
-        if strategy
-        else len(every),
-        kept=len(candidates) - len(hidden),
-        deferred=len(hidden),
+        tools_after=len(every) - change.left + len(change.added),
+        kept=len(every) - change.hidden,
+        deferred=change.hidden,
         tokens_before=before,
         tokens_after=count(compact(written)) if strategy else before,
         deferrable_tokens=verdict.deferrable_tokens,
@@ -194,64 +205,79 @@ def fold(
         context_length=context_length,
     )
     if strategy:
+        in_tokens = strategy == "bridge"
         _log.info(
-            "folding is active: %d kept, %d deferred (~%d tokens, threshold ~%d)",
-            report.kept, report.deferred, report.deferrable_tokens, report.threshold_tokens,
-        )  # fmt: skip
-    chosen = ranker or ranker_named(_ranker_name(settings))
-    guidance = {"bridge": prompts.BRIDGE_GUIDANCE, "stub": prompts.STUB_GUIDANCE}
+            "folding is active: %d kept, %d deferred (~%d tokens, threshold ~%d%s)",
+            report.kept,
+            report.deferred,
+            report.deferrable_tokens,
+            report.threshold_tokens if in_tokens else settings.threshold,
+            "" if in_tokens else " tools",
+        )
     return Folded(
         tools=written,
         active=strategy is not None,
         report=report,
-        guidance=guidance[strategy] if strategy else None,
+        guidance=change.guidance,
         session=session,
-        bridge=Bridge(catalog, folded, settings, strategy, chosen, count),
+        bridge=Bridge(
+            catalog, folded, settings, strategy, ranker or chosen_ranker(settings), count
+        ),
     )
 
 
-def _in_order(names: Iterable[str]) -> Iterable[str]:
-    # A set has no order of its own; the settings it goes into must.
-    return sorted(names) if isinstance(names, set | frozenset) else names
+class _Change(NamedTuple):
+    """What happens to the list of tools."""
+
+    records: Mapping[str, Mapping[str, Json] | None]
+    """By name: the parameters that a tool is shown with, or None where it leaves."""
+    added: Sequence[Tool]
+    """What comes in."""
+    hidden: int
+    """How many tools are not shown in full."""
+    left: int
+    """How many are not shown at all."""
+    guidance: str | None
+    """What to tell the model about it."""
 
 
-def _entries(tools: Iterable[object] | Catalog, *, lenient: bool) -> tuple[Entry, ...]:
-    if not lenient:
-        return read(tools)
-    entries: list[Entry] = []
-    for item in tools:
-        try:
-            entries.extend(read([item]))
-        except CatalogError:
-            # With folding off nothing may stand between the caller and the provider.
-            entries.append(Entry(item, None, (), (), 0))
-    return tuple(entries)
+_NO_CHANGE = _Change({}, (), 0, 0, None)
+
+
+def _to_bridge(
+    folded: Catalog, catalog: Catalog, settings: Settings, count: TokenCounter
+) -> _Change:
+    """Let the folded tools leave, and the bridge's come in."""
+    search = _search_tool(folded, catalog, settings, count)
+    added = (search, prompts.DESCRIBE_TOOL, prompts.CALL_TOOL)
+    records = dict.fromkeys(folded.names)
+    return _Change(records, added, len(folded), len(folded), prompts.BRIDGE_GUIDANCE)
+
+
+def _to_stubs(folded: Catalog, session: Session) -> _Change:
+    """Let the folded tools lose their parameters, but for those that are revealed."""
+    hidden = [name for name in folded.names if name not in session.revealed]
+    records = dict.fromkeys(hidden, prompts.STUB_PARAMETERS)
+    added = (prompts.stub_search_tool(len(folded)),)
+    return _Change(records, added, len(hidden), 0, prompts.STUB_GUIDANCE)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    # A string is a sequence of one-letter names, and a set has no order of its own.
+    if isinstance(names, str):
+        raise ConfigError(f"`core` is the text {names!r}, not a list", hint=f"write [{names!r}]")
+    return tuple(sorted(names) if isinstance(names, set | frozenset) else names)
 
 
 def _catalog(tools: Sequence[Tool], *, lenient: bool) -> Catalog:
-    return Catalog({tool.name: tool for tool in tools}.values() if lenient else tools)
+    return Catalog({tool.wire_name: tool for tool in tools}.values() if lenient else tools)
 
 
-def _within(entries: Sequence[Entry], scope: Scope) -> tuple[Entry, ...]:
-    """Return the entries with the tools that the scope leaves; a provider's own stay."""
-    kept: list[Entry] = []
-    for entry in entries:
-        inside = [i for i, tool in enumerate(entry.tools) if tool in scope]
-        if len(inside) == len(entry.tools):
-            kept.append(entry)
-        elif inside:
-            kept.append(entry.only(inside))
-    return tuple(kept)
-
-
-def _with_aliases(
-    entries: Sequence[Entry], aliases: Mapping[str, tuple[str, ...]]
-) -> tuple[Entry, ...]:
-    def named(tool: Tool) -> Tool:
-        more = aliases.get(tool.name)
-        return replace(tool, aliases=(*tool.aliases, *more)) if more else tool
-
-    return tuple(e._replace(tools=tuple(named(tool) for tool in e.tools)) for e in entries)
+def _folded(catalog: Catalog, names: frozenset[str]) -> Catalog:
+    """Return the part of a catalog that is folded; often, all of it."""
+    if len(names) == len(catalog):
+        return catalog
+    return Catalog(tool for tool in catalog if tool.name in names)
 
 
 def _refuse_bridge_names(tools: Iterable[Tool]) -> None:
@@ -264,47 +290,15 @@ def _refuse_bridge_names(tools: Iterable[Tool]) -> None:
             )
 
 
-def _bridge_tools(folded: Catalog, settings: Settings, count: TokenCounter) -> Sequence[Tool]:
-    listing = listing_text(folded, settings.listing, settings.listing_max_tokens, count)
-    return (
-        prompts.search_tool(len(folded), listing),
-        prompts.DESCRIBE_TOOL,
-        prompts.CALL_TOOL,
-    )
+def _search_tool(
+    folded: Catalog, catalog: Catalog, settings: Settings, count: TokenCounter
+) -> Tool:
+    def made() -> Tool:
+        budget = settings.listing_max_tokens
+        listing = listing_text(folded, catalog, settings.listing, budget, count)
+        return prompts.search_tool(len(folded), listing)
 
-
-def _ranker_name(settings: Settings) -> str:
-    if settings.ranker != "default":
-        return settings.ranker
-    return "keyword" if settings.strategy == "stub" else "bm25"
-
-
-def _costs(
-    entries: Sequence[Entry], shape: Shape, count: TokenCounter, inner: frozenset[str]
-) -> list[int]:
-    """Return what each tool of the entries costs, an earlier fold's bridge left out."""
-    costs: list[int] = []
-    for entry in entries:
-        for i, tool in enumerate(entry.tools):
-            if tool.name in inner:
-                continue
-            if count is not estimate:
-                costs.append(count(compact(write(tool, shape))))
-            elif entry.shape == shape and entry.characters:
-                costs.append(-(-entry.characters[i] // 4))
-            else:
-                costs.append(-(-_size(tool, shape) // 4))
-    return costs
-
-
-def _size(tool: Tool, shape: Shape) -> int:
-    return _SIZES.get_or((tool.digest, shape), lambda: len(compact(write(tool, shape))))
-
-
-def _tokens(
-    entries: Sequence[Entry], shape: Shape, count: TokenCounter, costs: Sequence[int]
-) -> int:
-    """Return what the whole list costs before it is folded."""
-    if count is not estimate or any(entry.shape != shape or not entry.size for entry in entries):
-        return count(compact(assemble(entries, shape, {}, ())))
-    return -(-(sum(entry.size + 1 for entry in entries) + 1) // 4) if costs else 1
+    if count is not estimate:
+        return made()
+    kind = (settings.listing, settings.listing_max_tokens)
+    return _SEARCH_TOOLS.get_or((folded.fingerprint, catalog.fingerprint, *kind), made)

@@ -43,9 +43,19 @@ def judge(
     tokens: Sequence[int],
     settings: Settings,
     context_length: int | None,
+    *,
+    is_folded: bool = False,
 ) -> Verdict:
-    """Return what folds, given the tools of the scope and what each costs."""
-    policies = [policy(tool, settings) for tool in tools]
+    """Return what folds, given the tools of the scope and what each costs.
+
+    Args:
+        tools: The tools of the scope.
+        tokens: What each costs.
+        settings: How to fold.
+        context_length: The model's window, if it is known.
+        is_folded: Whether the list holds an earlier fold's bridge.
+    """
+    policies = policies_of(tools, settings)
     deferrable = [i for i, own in enumerate(policies) if own != "never"]
     cost = sum(tokens[i] for i in deferrable)
     threshold = threshold_tokens(settings, context_length)
@@ -59,6 +69,8 @@ def judge(
 
     if settings.enabled == "off":
         return verdict("none", "folding is off")
+    if is_folded:
+        return verdict("none", "the list is folded already")
     if not deferrable:
         return verdict("none", "no tool is deferrable")
     if settings.enabled == "on":
@@ -68,7 +80,7 @@ def judge(
         compared = f"{len(tools)} tools, {'at least' if opens else 'fewer than'} the threshold"
         reason = f"{compared} of {settings.threshold}"
     else:
-        opens = cost >= threshold
+        opens = cost >= _exact_threshold(settings, context_length)
         compared = "at least" if opens else "less than"
         reason = (
             f"deferrable tools take {cost:,} tokens, {compared} "
@@ -81,26 +93,35 @@ def judge(
     return verdict("none", reason)
 
 
-def policy(tool: Tool, settings: Settings) -> Policy:
-    """Return a tool's policy: the user's settings over its owner's word."""
-    if settings.open_tools and matches(tool, settings.open_tools):
-        return "never"
-    if settings.always_defer and matches(tool, settings.always_defer):
-        return "always"
-    return tool.policy
+def policies_of(tools: Sequence[Tool], settings: Settings) -> list[Policy]:
+    """Return each tool's policy: the user's settings over its owner's word."""
+    open_tools, always = settings.open_tools, settings.always_defer
+    if not open_tools and not always:
+        return [tool.policy for tool in tools]
+
+    def policy(tool: Tool) -> Policy:
+        if matches(tool, open_tools):
+            return "never"
+        return "always" if matches(tool, always) else tool.policy
+
+    return [policy(tool) for tool in tools]
 
 
 def threshold_tokens(settings: Settings, context_length: int | None) -> int:
     """Return the cost of deferrable tools from which on the bridge folds in `auto`."""
-    if settings.threshold_pct == 0:
-        return 0
-    if context_length is None:
+    return int(_exact_threshold(settings, context_length))
+
+
+def _exact_threshold(settings: Settings, context_length: int | None) -> float:
+    if settings.threshold_pct and context_length is None:
         return UNKNOWN_WINDOW_TOKENS
-    return int(context_length * settings.threshold_pct / 100)
+    return (context_length or 0) * settings.threshold_pct / 100
 
 
 def threshold_text(settings: Settings, context_length: int | None, threshold: int) -> str:
     """Return the threshold in words."""
+    if settings.threshold_pct == 0:
+        return "0 (any will do)"
     if context_length is None:
         return f"{threshold:,} (the context window is not known)"
     return f"{threshold:,} ({settings.threshold_pct:g} % of {context_length:,})"

@@ -53,6 +53,11 @@ class Memo(Generic[K, V]):
         found = self._entries.get(key)
         return self.put(key, compute()) if found is None else found
 
+    def drop(self, key: K) -> None:
+        """Forget what is stored under `key`."""
+        with self._lock:
+            self._entries.pop(key, None)
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

@@ -97,7 +97,9 @@ DESCRIBE_TOOL = Tool(
     _DESCRIBE_TEXT,
     {
         "type": "object",
-        "properties": {"name": {"type": "string", "description": "One name, or several with commas"}},
+        "properties": {
+            "name": {"type": "string", "description": "One name, or several with commas"}
+        },
         "required": ["name"],
     },
     title="Describe tools",
@@ -127,6 +129,15 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+FOLDED = " folded."
+"""Ends the search tool's description where it lists nothing."""
+
+
+def source_name(source: str | None) -> str:
+    """Return a source's name, short and on one line."""
+    return one_line(source or "", 60) or "others"
+
+
 def found(count: int, query: str, searched: int) -> str:
     """Head of a need's hits."""
     return f"{count} of {plural(searched, 'tool')} for {quoted(query)}:"
@@ -134,7 +145,7 @@ def found(count: int, query: str, searched: int) -> str:
 
 def hit(signature: str, source: str | None, summary: str) -> str:
     """Return one hit."""
-    origin = f" [{one_line(source, 60)}]" if source else ""
+    origin = f" [{source_name(source)}]" if source else ""
     return f"- {signature}{origin}{f': {summary}' if summary else ''}"
 
 
@@ -153,11 +164,23 @@ def needs_left_out(count: int) -> str:
     return f"({plural(count, 'further need')} not searched. Search again for the rest.)"
 
 
+def names_left_out(count: int) -> str:
+    """Foot of a describe with too many names at once."""
+    return f"({plural(count, 'more tool')} left out. Describe fewer at once.)"
+
+
 HITS_FOOT = "Run one with tool_call(name, arguments)."
 REVEALED_FOOT = "Their parameters are loaded. Call them directly."
 
 
-def no_match(query: str, searched: int, sources: Mapping[str, int], fruitless: int) -> str:
+def no_match(
+    query: str,
+    searched: int,
+    sources: Mapping[str, int],
+    fruitless: int,
+    *,
+    sources_at_most: int = _SOURCES_AT_MOST,
+) -> str:
     """Return the answer to a need that no tool serves."""
     head = f"No tool matches {quoted(query)} ({plural(searched, 'tool')} searched)."
     if fruitless >= FRUITLESS_AT_MOST:
@@ -165,18 +188,24 @@ def no_match(query: str, searched: int, sources: Mapping[str, int], fruitless: i
             f"{head} That was search {fruitless} in a row without a match: stop searching. "
             "Go on without a tool, or tell the user what is missing."
         )
-    there = f" There are tools of {source_counts(sources)}." if sources else ""
+    shown = source_counts(sources, sources_at_most) if sources_at_most else ""
+    there = f" There are tools of {shown}." if sources and shown else ""
     return f"{head}{there} Try other words, or go on without a tool."
 
 
-def source_counts(sources: Mapping[str, int]) -> str:
-    """Return sources with their counts: `git (12), slack (8)`."""
-    shown = [
-        f"{one_line(name, 60)} ({count:,})"
-        for name, count in list(sources.items())[:_SOURCES_AT_MOST]
-    ]
+def source_counts(sources: Mapping[str, int], at_most: int, others: int = 0) -> str:
+    """Return sources with their counts: `git (12), slack (8)`.
+
+    Args:
+        sources: The number of tools of each source.
+        at_most: How many sources to name.
+        others: How many tools have no source.
+    """
+    shown = [f"{source_name(name)} ({count:,})" for name, count in list(sources.items())[:at_most]]
     more = len(sources) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    if others:
+        shown.append(f"others ({others:,})")
+    return ", ".join(shown) + (f" and {plural(more, 'more source')}" if more > 0 else "")
 
 
 def names_there_are(names: Sequence[str], total: int) -> str:
@@ -214,6 +243,8 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 def bridge_in_bridge(name: str) -> str:
     """Return the answer to a bridge tool inside `tool_call`."""
+    if name == TOOL_CALL:
+        return "tool_call cannot run itself. Give it the name of the tool that you want to run."
     return f"tool_call cannot run {name}: call {name} directly."
 
 

@@ -6,7 +6,7 @@ room, by name alone after that. What is left out is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from toolfold import prompts
 from toolfold.answer import Hit
@@ -20,7 +20,9 @@ __all__ = ["describe_text", "listing_text", "names_text", "search_text"]
 
 Group = tuple[str, tuple[Hit, ...], Tool | None]
 
-_SPARE_TOKENS = 40
+_SPARE_TOKENS = 48
+_SOURCES_SHOWN = (30, 10, 3, 0)
+_DEPTH = 64
 _TEXT_LIMITS = (2_000, 400, 80, 0)
 _SCHEMA_TEXTS = frozenset({"description", "title", "examples", "$comment", "markdownDescription"})
 _NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
@@ -37,8 +39,16 @@ def search_text(
     needs_left_out: int = 0,
 ) -> str:
     """Return the answer to a search, need by need."""
-    heads = [_head(group, folded, fruitless) for group in groups]
-    room = budget - sum(map(count, heads)) - _SPARE_TOKENS
+    room = budget - _SPARE_TOKENS
+    heads: list[str] = []
+    for group in groups:
+        head = _head(group, folded, fruitless, room, count)
+        room -= count(head) + 1
+        if heads and room < 0:
+            break
+        heads.append(head)
+    needs_left_out += len(groups) - len(heads)
+    groups = groups[: len(heads)]
     lines: list[list[str]] = [[] for _ in groups]
     shown: set[str] = set()
     left_out = 0
@@ -64,21 +74,31 @@ def search_text(
     return "\n".join(parts)
 
 
-def _head(group: Group, folded: Catalog, fruitless: int) -> str:
+def _head(group: Group, folded: Catalog, fruitless: int, room: int, count: TokenCounter) -> str:
     need, hits, core = group
-    lines = [prompts.call_directly(core.name)] if core else []
+    lines = [prompts.call_directly(core.shown_name)] if core else []
     if hits:
         lines.append(prompts.found(len(hits), need, len(folded)))
     elif not core:
-        lines.append(prompts.no_match(need, len(folded), folded.sources, fruitless))
+        lines.append(_no_match(need, folded, fruitless, room, count))
     return "\n".join(lines)
 
 
-def _line(
-    hit: Hit, shown: set[str], room: int, count: TokenCounter, reveals: bool
-) -> str | None:
+def _no_match(need: str, folded: Catalog, fruitless: int, room: int, count: TokenCounter) -> str:
+    """Return the answer to a need that no tool serves, with the sources there is room for."""
+    text = ""
+    for at_most in _SOURCES_SHOWN:
+        text = prompts.no_match(
+            need, len(folded), folded.sources, fruitless, sources_at_most=at_most
+        )
+        if count(text) <= room:
+            break
+    return text
+
+
+def _line(hit: Hit, shown: set[str], room: int, count: TokenCounter, reveals: bool) -> str | None:
     """Return a hit in the fullest form there is room for, or None."""
-    short = prompts.hit_in_short(hit.name)
+    short = prompts.hit_in_short(hit.tool.shown_name)
     forms = [prompts.hit(hit.signature, hit.source, hit.summary), short]
     if reveals:
         forms.insert(0, f"- {_definition(hit.tool, None)}")
@@ -92,27 +112,49 @@ def names_text(folded: Catalog, budget: int, count: TokenCounter) -> str:
     """Return the names of the folded tools, as many as the budget takes."""
     names: list[str] = []
     room = budget - _SPARE_TOKENS
-    for name in folded.names:
-        room -= count(f"{name}, ")
+    for tool in folded:
+        room -= count(f"{tool.shown_name}, ")
         if room < 0:
             break
-        names.append(name)
+        names.append(tool.shown_name)
     return prompts.names_there_are(names, len(folded))
 
 
+def fitting(lines: Sequence[str], budget: int, count: TokenCounter) -> list[str]:
+    """Return the lines that fit into a budget, and how many do not."""
+    kept: list[str] = []
+    room = budget - _SPARE_TOKENS
+    for line in lines:
+        room -= count(line) + 1
+        if room < 0:
+            return [*kept, prompts.names_left_out(len(lines) - len(kept))]
+        kept.append(line)
+    return kept
+
+
 def describe_text(
-    tools: Iterable[Tool], *, folded: Catalog, budget: int, count: TokenCounter
+    tools: Sequence[Tool],
+    *,
+    folded: Catalog,
+    budget: int,
+    count: TokenCounter,
+    left_out: int = 0,
 ) -> str:
     """Return the full definitions of tools, each shortened only where it must be."""
-    tools = tuple(tools)
     lines: list[str] = []
+    room = budget - _SPARE_TOKENS
     for i, tool in enumerate(tools):
         # What earlier tools left over is shared by those still to come.
-        used = sum(map(count, lines))
-        share = (budget - used) // (len(tools) - i)
-        lines.append(_shown(tool, share, count))
+        line = _shown(tool, room // (len(tools) - i), count)
         if tool.name not in folded:
-            lines.append(prompts.call_directly(tool.name))
+            line = f"{line}\n{prompts.call_directly(tool.shown_name)}"
+        room -= count(line) + 1
+        if lines and room < 0:
+            left_out += len(tools) - i
+            break
+        lines.append(line)
+    if left_out:
+        lines.append(prompts.names_left_out(left_out))
     return "\n".join(lines)
 
 
@@ -136,19 +178,22 @@ def _definition(tool: Tool, text_limit: int | None) -> str:
             included; None leaves them whole.
     """
     description = visible(tool.description)
-    parameters: Json = _visible(tool.parameters)
+    parameters: Json = _visible(tool.parameters, _DEPTH)
     if text_limit is not None:
-        description = cut(description, max(text_limit, 200))
+        description = cut(description, max(text_limit, 80))
         parameters = shortened(parameters, text_limit)
-    return compact({"name": tool.name, "description": description, "parameters": parameters})
+    return compact({"name": tool.shown_name, "description": description, "parameters": parameters})
 
 
-def _visible(value: Json) -> Json:
+def _visible(value: Json, depth: int) -> Json:
+    """Return a schema with its texts made visible; what nests too deep admits anything."""
     if isinstance(value, str):
         return visible(value)
+    if depth == 0:
+        return {} if is_object(value) or is_array(value) else value
     if is_object(value):
-        return {visible(key): _visible(item) for key, item in value.items()}
-    return [_visible(item) for item in value] if is_array(value) else value
+        return {visible(key): _visible(item, depth - 1) for key, item in value.items()}
+    return [_visible(item, depth - 1) for item in value] if is_array(value) else value
 
 
 def shortened(schema: Json, limit: int) -> Json:
@@ -172,23 +217,30 @@ def shortened(schema: Json, limit: int) -> Json:
 
 
 def listing_text(
-    folded: Catalog, listing: str, budget: int, count: TokenCounter
+    folded: Catalog, catalog: Catalog, listing: str, budget: int, count: TokenCounter
 ) -> str:
     """Return what the search tool's description lists, sorted, within a budget.
 
     Names by source while they fit; then counts alone, for the largest sources first.
+
+    Args:
+        folded: The tools to list.
+        catalog: Every tool of the scope: a short name must mean one of them only.
+        listing: `off`, `sources` or `names`.
+        budget: How many tokens the list may take.
+        count: Counts them.
     """
     if listing == "off":
-        return " are folded."
+        return prompts.FOLDED
+    if listing == "sources":
+        return _counted(folded, budget, count)
     by_source: dict[str, list[str]] = {}
     for tool in folded:
-        by_source.setdefault(tool.source or "", []).append(tool.name)
-    if listing == "sources":
-        return _counted(folded.sources, budget, count)
-    short = _unambiguous(folded)
+        short = tool.bare_name if catalog.find(tool.bare_name) is tool else tool.name
+        short = short if short.isprintable() else tool.wire_name
+        by_source.setdefault(tool.source or "", []).append(short)
     lines = {
-        source: f"{prompts.one_line(source, 60) or 'others'}: "
-        + " ".join(sorted(short[name] for name in names))
+        source: f"{prompts.source_name(source)}: {' '.join(sorted(names))}"
         for source, names in by_source.items()
     }
     collapsed: set[str] = set()
@@ -198,14 +250,14 @@ def listing_text(
         text = _names_by_source(lines, by_source, collapsed)
         if count(text) <= budget:
             return text
-    return _counted(folded.sources, budget, count)
+    return _counted(folded, budget, count)
 
 
 def _names_by_source(
     lines: Mapping[str, str], by_source: Mapping[str, Sequence[str]], collapsed: set[str]
 ) -> str:
     listed = [
-        f"{prompts.one_line(source, 60) or 'others'} ({len(by_source[source])})"
+        f"{prompts.source_name(source)} ({len(by_source[source])})"
         if source in collapsed
         else lines[source]
         for source in sorted(lines)
@@ -213,16 +265,16 @@ def _names_by_source(
     return ", by source:\n" + "\n".join(listed)
 
 
-def _counted(sources: Mapping[str, int], budget: int, count: TokenCounter) -> str:
-    text = f" of {prompts.source_counts(sources)}."
-    if not sources or count(text) > budget:
-        return f" of {prompts.plural(len(sources), 'source')}." if sources else " are folded."
-    return text
-
-
-def _unambiguous(folded: Catalog) -> dict[str, str]:
-    """Return each tool's bare name where that finds it again, else its full name."""
-    return {
-        tool.name: tool.bare_name if folded.find(tool.bare_name) is tool else tool.name
-        for tool in folded
-    }
+def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:
+    """Return the sources with their counts, as many as the budget takes."""
+    sources = folded.sources
+    if not sources:
+        return prompts.FOLDED
+    others = len(folded) - sum(sources.values())
+    shown = len(sources)
+    while shown:
+        text = f" of {prompts.source_counts(sources, shown, others)}."
+        if count(text) <= budget:
+            return text
+        shown //= 2
+    return f" of {prompts.plural(len(sources), 'source')}."

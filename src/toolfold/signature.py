@@ -8,11 +8,15 @@ stranger may be recursive, wrong or huge.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
 
+import orjson
+
 from toolfold.bounds import cut, one_line
+from toolfold.memo import Memo
 from toolfold.tool import Json, Tool, is_array, is_object
 
 __all__ = ["follow", "signature"]
@@ -23,11 +27,22 @@ _DEPTH = 3
 _ENUM_AT_MOST = 8
 _FIELDS_AT_MOST = 8
 _REFERENCES_AT_MOST = 8
+_SIGNATURES: Memo[tuple[str, bytes, int], str] = Memo(16_384)
 _PLACE = re.compile(r"[0-9]{1,6}\Z")
 
 
 def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
     """Return the call signature of `tool`, at most about `limit` characters long."""
+    try:
+        # The digest of a tool will not do as a key: it passes over the order of parameters.
+        text = orjson.dumps(tool.parameters)
+    except TypeError:
+        return _signature(tool, limit)
+    key = (tool.name, hashlib.sha1(text, usedforsecurity=False).digest(), limit)
+    return _SIGNATURES.get_or(key, lambda: _signature(tool, limit))
+
+
+def _signature(tool: Tool, limit: int) -> str:
     parameters = tool.parameters
     schema = follow(parameters, parameters)
     properties = schema.get("properties")
@@ -38,7 +53,7 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
     ordered = [name for name in properties if name in required]
     ordered += [name for name in properties if name not in required]
     parts: list[str] = []
-    room = limit - len(tool.name) - 2
+    room = limit - len(tool.shown_name) - 2
     for i, name in enumerate(ordered):
         part = _parameter(name, properties[name], name in required, parameters, _DEPTH)
         if i >= _PARAMETERS_AT_MOST or len(part) + 2 > room:
@@ -46,7 +61,7 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
             break
         parts.append(part)
         room -= len(part) + 2
-    return f"{tool.name}({', '.join(parts)})"
+    return f"{tool.shown_name}({', '.join(parts)})"
 
 
 def follow(schema: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:

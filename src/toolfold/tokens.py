@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 import orjson
 
+from toolfold.errors import MissingExtraError
 from toolfold.tool import Json
 
-__all__ = ["TokenCounter", "compact", "context_window", "estimate"]
+__all__ = ["TokenCounter", "compact", "context_window", "estimate", "exact_counter"]
 
 TokenCounter: TypeAlias = Callable[[str], int]
 """Counts or estimates the tokens of a text."""
@@ -56,6 +57,20 @@ def compact(value: Json) -> str:
         return orjson.dumps(value).decode()
     except TypeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+
+
+def exact_counter(encoding: str = "o200k_base") -> TokenCounter:
+    """Return a counter that takes the place of characters over four, by `tiktoken`.
+
+    Raises:
+        MissingExtraError: The `exact` extra is not installed.
+    """
+    try:
+        import tiktoken
+    except ImportError:
+        raise MissingExtraError("an exact token count", "exact") from None
+    encoder = tiktoken.get_encoding(encoding)
+    return lambda text: len(encoder.encode(text, disallowed_special=()))
 
 
 def context_window(model: str | None) -> int | None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 import orjson
@@ -27,7 +26,9 @@ __all__ = [
     "Tool",
     "bare_name",
     "canonical",
+    "copied",
     "is_array",
+    "is_mapping",
     "is_object",
     "wire_name",
 ]
@@ -46,7 +47,6 @@ NAME_LIMIT = 512
 
 _WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _NOT_WIRE = re.compile(r"[^A-Za-z0-9_-]")
-_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _SEPARATORS = "_-.:/ "
 _SOURCE_IN_NAME = re.compile(r"(?:mcp__)?([A-Za-z0-9][A-Za-z0-9.-]*(?:_[A-Za-z0-9.-]+)*)__(?=.)")
 
@@ -97,6 +97,9 @@ class Tool:
     raw: Mapping[str, Json] | None = field(default=None, repr=False)
     """The record it came in, with the fields toolfold does not know."""
 
+    size: int = field(default=0, repr=False)
+    """The length of that record's compact JSON; 0 where there is no record."""
+
     function: Callable[..., Any] | None = field(default=None, repr=False)
     """The Python function behind it, where there is one."""
 
@@ -121,6 +124,9 @@ class Tool:
         )
         digest = hashlib.sha1(canonical(content), usedforsecurity=False).hexdigest()
         object.__setattr__(self, "digest", digest)
+        if self.raw is None:
+            object.__setattr__(self, "parameters", copied(self.parameters))
+            object.__setattr__(self, "annotations", copied(self.annotations))
         object.__setattr__(self, "wire_name", wire_name(self.name))
 
     def __eq__(self, other: object) -> bool:
@@ -129,10 +135,20 @@ class Tool:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    def with_aliases(self, aliases: Mapping[str, tuple[str, ...]]) -> Tool:
+        """Return this tool with the aliases that stand under its name, if there are any."""
+        more = aliases.get(self.name)
+        return replace(self, aliases=(*self.aliases, *more)) if more else self
+
     @property
     def toolset_name(self) -> str | None:
         """The toolset: the one given, else the source."""
         return self.toolset if self.toolset is not None else self.source
+
+    @property
+    def shown_name(self) -> str:
+        """The name that a model reads: the one on the wire where a letter cannot be seen."""
+        return self.name if self.name.isprintable() else self.wire_name
 
     @property
     def bare_name(self) -> str:
@@ -143,6 +159,11 @@ class Tool:
 def is_object(value: Json) -> TypeGuard[dict[str, Json]]:
     """Whether a JSON value is an object."""
     return isinstance(value, dict)
+
+
+def is_mapping(value: Json) -> TypeGuard[Mapping[str, Json]]:
+    """Whether a value is an object in a wider sense: any mapping."""
+    return isinstance(value, Mapping)
 
 
 def is_array(value: Json) -> TypeGuard[list[Json]]:
@@ -162,11 +183,21 @@ def canonical(value: Json) -> bytes:
         pass
     try:  # integers beyond 64 bits are JSON too
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidToolError("a tool nests too deep to be read", hint="flatten it") from None
+    except (TypeError, ValueError) as error:
         raise InvalidToolError(
             f"a tool holds something that is not JSON: {error}",
             hint="give plain dicts, lists, strings, numbers, booleans and None",
         ) from None
+
+
+def copied(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return an object that shares nothing with `value`."""
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except (TypeError, orjson.JSONDecodeError):
+        return json.loads(json.dumps(dict(value)))
 
 
 def check_name(name: object) -> None:
@@ -178,13 +209,10 @@ def check_name(name: object) -> None:
             f"a tool's name has {len(name):,} characters: {name[:40]!r}…",
             hint=f"use at most {NAME_LIMIT}",
         )
-    if not name.isascii() or not name.isprintable():
-        hidden = next((c for c in name if unicodedata.category(c) in _HIDDEN), None)
-        if hidden is not None:
-            raise InvalidToolError(
-                f"a tool's name holds the invisible character U+{ord(hidden):04X}: {name!r}",
-                hint="use visible characters only",
-            )
+    if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
+        raise InvalidToolError(
+            f"a tool's name holds half a character: {name!r}", hint="write it in valid Unicode"
+        )
 
 
 def source_in_name(name: str) -> str | None:

@@ -3,61 +3,145 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import click
 
-from toolfold.checkup import check_tools, costliest
+from toolfold.bridge import Bridge
+from toolfold.catalog import Catalog
+from toolfold.checkup import Finding, check_tools, costliest
 from toolfold.cli import options
+from toolfold.retrievability import Retrievability, retrievability
 from toolfold.scope import Scope
+from toolfold.search import RANKERS
+from toolfold.settings import Settings
 from toolfold.tokens import compact, estimate
+from toolfold.tool import Tool
 from toolfold.wire import write
 
 
 @click.command("check", short_help="Look a catalog over for what would hurt")
 @options.catalog_option
 @options.scope_options
+@click.option("--ranker", type=click.Choice(sorted(RANKERS)), help="How to rank")
+@click.option(
+    "--retrieval/--no-retrieval",
+    default=True,
+    help="Whether to search for every tool by its own words and others  [default: yes]",
+)
 @options.config_option
 @options.json_option
 def command(
-    catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], config: str | None, as_json: bool
+    catalog: str | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    ranker: str | None,
+    retrieval: bool,
+    config: str | None,
+    as_json: bool,
 ) -> None:
     """Look a catalog over for what would hurt.
 
     Missing or over-long descriptions, near-duplicate tools, unusable schemas, name
-    clashes, and the costliest definitions. Also checks the configuration. Exits with 1
-    where there is an error.
+    clashes, the costliest definitions, and tools that a search does not find by their own
+    description or by paraphrases of it: which tools shadow them, which words to add. Also
+    checks the configuration. Exits with 1 where there is an error.
 
     \b
     Examples:
       toolfold check --catalog tools.json
       toolfold check --catalog tools.json --json | jq '.findings[].kind'
     """
-    options.open_settings(config)
+    settings = options.open_settings(config, enabled="on", ranker=ranker, relevance_floor=0.0)
     scope = Scope(allow or ("*",), deny)
     tools = [t for entry in options.open_entries(catalog) for t in entry.tools if t in scope]
-    findings = check_tools(tools)
-    dear = costliest(tools)
-    tokens = sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools)
-    errors = sum(finding.severity == "error" for finding in findings)
+    report = Report(
+        tools=len(tools),
+        tokens=sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools),
+        findings=check_tools(tools),
+        costliest=costliest(tools),
+        retrieval=_retrieval(tools, settings, quiet=as_json) if retrieval else [],
+    )
     if as_json:
-        options.print_json(
-            {
-                "tools": len(tools),
-                "tokens": tokens,
-                "errors": errors,
-                "warnings": len(findings) - errors,
-                "findings": [finding._asdict() for finding in findings],
-                "costliest": [{"name": name, "tokens": cost} for name, cost in dear],
-            }
-        )
+        options.print_json(report.object())
     else:
-        for finding in findings:
+        report.print()
+    sys.exit(1 if report.errors else 0)
+
+
+def _retrieval(tools: Sequence[Tool], settings: Settings, *, quiet: bool) -> list[Retrievability]:
+    """Look for every tool; for the first of each name where names clash."""
+    distinct = {tool.wire_name: tool for tool in reversed(tools)}
+    wanted = list(reversed(distinct.values()))
+    bridge = Bridge.over(Catalog(wanted), settings)
+    with click.progressbar(
+        length=len(wanted), label="searching for every tool", file=sys.stderr,
+        hidden=quiet or not sys.stderr.isatty(),
+    ) as bar:  # fmt: skip
+        return retrievability(wanted, bridge.search, progress=lambda: bar.update(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the command found."""
+
+    tools: int
+    tokens: int
+    findings: list[Finding]
+    costliest: list[tuple[str, int]]
+    retrieval: list[Retrievability]
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def lost(self) -> list[Retrievability]:
+        """The tools that one of the searches did not find."""
+        return [item for item in self.retrieval if not item.is_found]
+
+    def object(self) -> dict[str, object]:
+        """Return the report as JSON."""
+        return {
+            "tools": self.tools,
+            "tokens": self.tokens,
+            "errors": self.errors,
+            "warnings": len(self.findings) - self.errors,
+            "findings": [finding._asdict() for finding in self.findings],
+            "costliest": [{"name": name, "tokens": cost} for name, cost in self.costliest],
+            "retrieval": {
+                "searched": len(self.retrieval),
+                "found_by_description": sum(r.by_description is not None for r in self.retrieval),
+                "found_by_paraphrase": sum(r.by_paraphrase is not None for r in self.retrieval),
+                "tools": [item._asdict() for item in self.retrieval],
+            },
+        }
+
+    def print(self) -> None:
+        """Print the report for a person."""
+        for finding in self.findings:
             colour = "red" if finding.severity == "error" else "yellow"
             label = click.style(f"{finding.severity}: {finding.kind}", fg=colour)
             click.echo(f"{label}: {', '.join(finding.tools)}: {finding.message}")
+        for item in self.lost:
+            how = "its own description" if item.by_description is None else "a paraphrase"
+            shadows = f"; shadowed by {', '.join(item.shadowed_by)}" if item.shadowed_by else ""
+            words = f"; worth adding: {', '.join(item.words_to_add)}" if item.words_to_add else ""
+            label = click.style("hard to find", fg="yellow")
+            click.echo(f"{label}: {item.name}: not by {how}{shadows}{words}")
+        if self.retrieval:
+            own = sum(item.by_description is not None for item in self.retrieval)
+            other = sum(item.by_paraphrase is not None for item in self.retrieval)
+            of = len(self.retrieval)
+            click.echo(
+                f"found by their description: {own} of {of}; by paraphrases: {other} of {of}"
+            )
         click.echo("costliest definitions:")
-        for name, cost in dear:
+        for name, cost in self.costliest:
             click.echo(f"  {cost:>7,} tokens  {name}")
-        warnings = len(findings) - errors
-        click.echo(f"{len(tools)} tools, {tokens:,} tokens: {errors} errors, {warnings} warnings")
-    sys.exit(1 if errors else 0)
+        warnings = len(self.findings) - self.errors
+        click.echo(
+            f"{self.tools} tools, {self.tokens:,} tokens: {self.errors} errors, {warnings} warnings"
+        )

@@ -35,12 +35,13 @@ def command() -> None:
     report = folded.report
     saved = 100 * (1 - report.tokens_after / report.tokens_before)
     _title(f"1. Fold {len(catalog)} tools of {len(catalog.sources)} servers")
-    click.echo(f"   before   {report.tools_before:>4} tools  {report.tokens_before:>7,} tokens, on every turn")
-    click.echo(f"   after    {report.tools_after:>4} tools  {report.tokens_after:>7,} tokens  (-{saved:.1f} %)")
+    before, after = report.tokens_before, report.tokens_after
+    click.echo(f"   before   {report.tools_before:>4} tools  {before:>7,} tokens, on every turn")
+    click.echo(f"   after    {report.tools_after:>4} tools  {after:>7,} tokens  (-{saved:.1f} %)")
     click.echo(f"   why      {report.reason}")
 
-    _title("2. The model searches")
-    _answer(folded, "tool_search", {"query": "put a meeting on the calendar", "limit": 3})
+    _title("2. The model searches, in words that no tool has")
+    _answer(folded, "tool_search", {"query": "remind me tonight", "limit": 3})
 
     _title("3. It asks for one tool's full schema, which it rarely must")
     _answer(folded, "tool_describe", {"name": "delete_calendar_event"})
@@ -90,7 +91,9 @@ def _run(folded: Folded, host: Calendar, name: str, arguments: Json) -> None:
     click.echo(_call(name, arguments))
     resolved = folded.resolve(name, arguments)
     if isinstance(resolved, Invocation):
-        click.echo(f"   host runs {options.bold(resolved.tool.name)} with {json.dumps(resolved.arguments)}")
+        click.echo(
+            f"   host runs {options.bold(resolved.tool.name)} with {json.dumps(resolved.arguments)}"
+        )
         click.echo(f"   -> {json.dumps(host.run(resolved))}")
     else:
         click.echo(f"   {resolved.text}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from toolfold.bounds import visible
 from toolfold.cli import options
 from toolfold.signature import signature
 from toolfold.tool import Tool
@@ -18,7 +19,11 @@ from toolfold.tool import Tool
 @options.scope_options
 @options.json_option
 def command(
-    names: tuple[str, ...], catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], as_json: bool
+    names: tuple[str, ...],
+    catalog: str | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Print the full definition of tools.
 
@@ -38,8 +43,8 @@ def command(
         click.echo(options.bold(signature(tool)))
         if tool.source:
             click.echo(options.dim(f"from {tool.source}"))
-        click.echo(f"\n{tool.description.strip()}\n" if tool.description.strip() else "")
-        click.echo(json.dumps(tool.parameters, indent=2, ensure_ascii=False))
+        click.echo(f"\n{visible(tool.description).strip()}\n" if tool.description.strip() else "")
+        click.echo(visible(json.dumps(tool.parameters, indent=2, ensure_ascii=False)))
 
 
 def _record(tool: Tool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import click
 
 from toolfold.cli import options
 from toolfold.demo import CATALOG_FILE
+from toolfold.errors import CatalogError
 from toolfold.evaluation import Result, load_corpus, measure
 from toolfold.search import RANKERS
 
@@ -18,22 +19,26 @@ _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", 
 
 @click.command("eval", short_help="Measure search on labelled requests")
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
+@click.option("--queries", metavar="FILE", help="Requests to take in place of DIR's own")
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
 @click.option(
     "--ranker",
     "rankers",
     multiple=True,
     type=click.Choice(["default", *sorted(RANKERS)]),
-    help="How to rank; repeatable  [default: default]",
+    help="How to rank; repeatable",
 )
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the first N requests of each corpus")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1), help="Only the first N requests of each corpus"
+)
 @click.option("--floor", metavar="X", type=click.FloatRange(0, 1), help="The relevance floor")
 @click.option("--by-category", is_flag=True, help="Show each category too")
 @click.option("--plot", metavar="FILE", help="Write a chart of recall@5 as SVG")
 @options.config_option
-@options.json_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line")
 def command(
     folders: tuple[str, ...],
+    queries: str | None,
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
@@ -58,14 +63,25 @@ def command(
     """
     results: list[Result] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
-        corpus = load_corpus(folder, split=split)
+        try:
+            corpus = load_corpus(folder, split=split, queries=queries)
+        except CatalogError as error:
+            if len(folders) < 2:
+                raise
+            click.echo(f"warning: left out: {error}", err=True)
+            continue
+        if corpus.unknown:
+            first, *others = corpus.unknown
+            more = f" and {len(others)} more" if others else ""
+            lacks = f"`{folder}` lacks the gold tool {first!r}{more}"
+            click.echo(f"warning: {lacks}: counted as not found", err=True)
         if limit is not None:
             corpus = corpus._replace(requests=corpus.requests[:limit])
-        for ranker in rankers or ("default",):
+        for ranker in rankers or (None,):
             settings = options.open_settings(
-                config, enabled="on", ranker=ranker, relevance_floor=floor
+                config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
-            label = f"{corpus.name} {ranker}"
+            label = f"{corpus.name} {ranker or ''}"
             with click.progressbar(
                 length=len(corpus.requests), label=label, file=sys.stderr,
                 hidden=as_json or not sys.stderr.isatty(),
@@ -130,13 +146,14 @@ def _print(results: list[Result], by_category: bool) -> None:
         own = [r.metrics["recall@5"] for r in results if r.ranker == ranker]
         told = [value for value in own if value is not None]
         if len(told) > 1:
-            click.echo(f"mean recall@5 of {ranker} over {len(told)} corpora: {sum(told) / len(told):.4f}")
+            click.echo(
+                f"mean recall@5 of {ranker} over {len(told)} corpora: {sum(told) / len(told):.4f}"
+            )
     for result in results:
         if result.interval:
             low, high = result.interval
-            click.echo(
-                options.dim(f"{result.corpus} {result.ranker}: recall@5 between {low:.3f} and {high:.3f} (95 %)")
-            )
+            label = f"{result.corpus} {result.ranker}"
+            click.echo(options.dim(f"{label}: recall@5 between {low:.3f} and {high:.3f} (95 %)"))
 
 
 def _cell(value: float | None) -> str:

@@ -17,12 +17,22 @@ from toolfold.wire import read
 
 @click.command("fold", short_help="Show what a model would see of a catalog")
 @options.catalog_option
-@click.option("--context-length", metavar="N", type=click.IntRange(1), help="The model's window, in tokens")
+@click.option(
+    "--context-length", metavar="N", type=click.IntRange(1), help="The model's window, in tokens"
+)
 @click.option("--strategy", type=click.Choice(["bridge", "stub"]), help="How to fold")
 @click.option("--enabled", type=click.Choice(["auto", "on", "off"]), help="Whether to fold")
-@click.option("--listing", type=click.Choice(["off", "sources", "names"]), help="What the search tool lists")
-@click.option("--core", metavar="PATTERN", multiple=True, help="Never fold matching tools; repeatable")
-@click.option("--shape", type=click.Choice(get_args(Shape)), help="Write this wire shape  [default: as it came]")
+@click.option(
+    "--listing", type=click.Choice(["off", "sources", "names"]), help="What the search tool lists"
+)
+@click.option(
+    "--core", metavar="PATTERN", multiple=True, help="Never fold matching tools; repeatable"
+)
+@click.option(
+    "--shape",
+    type=click.Choice(get_args(Shape)),
+    help="Write this wire shape  [default: as it came]",
+)
 @options.scope_options
 @click.option("--diff", is_flag=True, help="Show which tools left the list and which entered")
 @options.config_option
@@ -84,12 +94,11 @@ def _object(folded: Folded, diff: bool) -> dict[str, Any]:
 
 def _changes(folded: Folded) -> tuple[list[str], list[str]]:
     seen = [tool.name for entry in read(folded.tools) for tool in entry.tools]
-    known = set(folded.catalog.names)
     if folded.report.strategy == "stub":
         hidden = [n for n in folded.bridge.folded.names if n not in folded.session.revealed]
     else:
         hidden = list(folded.bridge.folded.names)
-    return [name for name in seen if folded.catalog.find(name) is None and name not in known], hidden
+    return [name for name in seen if folded.catalog.find(name) is None], hidden
 
 
 def _print(folded: Folded) -> None:

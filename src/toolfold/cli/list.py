@@ -14,7 +14,9 @@ from toolfold.wire import write
 @options.catalog_option
 @options.scope_options
 @options.json_option
-def command(catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], as_json: bool) -> None:
+def command(
+    catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], as_json: bool
+) -> None:
     """List the tools of a catalog, by source.
 
     \b
@@ -24,7 +26,7 @@ def command(catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], 
       curl -s localhost:8000/tools | toolfold list --catalog -
     """
     found = options.open_catalog(catalog, allow, deny)
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "name": tool.name,
             "source": tool.source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -46,7 +47,9 @@ class Commands(click.Group):
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
             near = get_close_matches(name, _COMMANDS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"the commands are {', '.join(_COMMANDS)}"
+            hint = (
+                f"did you mean `{near[0]}`?" if near else f"the commands are {', '.join(_COMMANDS)}"
+            )
             raise ConfigError(f"no command is named `{name}`", hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -63,6 +66,9 @@ class Commands(click.Group):
             sys.exit(130)
         except click.exceptions.Exit as done:
             sys.exit(done.exit_code)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "toolfold"
             _fail(_clause(error.format_message()), f"see `{command} --help`", 2)
@@ -91,15 +97,22 @@ def _fail(message: str, hint: str | None, code: int) -> None:
 
 
 @click.group(
+    "toolfold",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
-    epilog="\b\nExamples:\n  toolfold demo\n  toolfold search 'open a pull request' --catalog tools.json\n"
-    "  toolfold fold --catalog tools.json --context-length 200000 --diff",
+    epilog="""\b
+Examples:
+  toolfold demo
+  toolfold search 'open a pull request' --catalog tools.json
+  toolfold fold --catalog tools.json --context-length 200000 --diff""",
 )
 @click.version_option(package_name="toolfold", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", is_flag=True, help="Say more on standard error")
-def main(verbose: bool) -> None:
+@click.pass_context
+def main(context: click.Context, verbose: bool) -> None:
     """Give any LLM agent a large tool catalog for the price of three tools."""
+    if os.environ.get("NO_COLOR"):
+        context.color = False
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",

@@ -82,7 +82,9 @@ def print_json(value: Any) -> None:
     import sys
 
     indent = 2 if sys.stdout.isatty() else None
-    click.echo(json.dumps(value, indent=indent, ensure_ascii=False))
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    # Half a character (a lone surrogate from a stranger's file) fits no encoding.
+    click.echo(text.encode("utf-8", "replace").decode())
 
 
 def bold(text: str) -> str:

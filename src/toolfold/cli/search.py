@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
+from toolfold.bridge import Bridge
 from toolfold.cli import options
-from toolfold.fold import fold
 from toolfold.search import RANKERS
 
 
 @click.command("search", short_help="Rank the tools that answer a request")
 @click.argument("query")
 @options.catalog_option
-@click.option("-k", "--limit", metavar="N", type=click.IntRange(1, 50), help="Return at most N tools")
+@click.option(
+    "-k", "--limit", metavar="N", type=click.IntRange(1, 50), help="Return at most N tools"
+)
 @options.scope_options
 @click.option("--ranker", type=click.Choice(sorted(RANKERS)), help="How to rank")
 @click.option("--explain", is_flag=True, help="Say why each tool is there")
@@ -31,7 +35,7 @@ def command(
 ) -> None:
     """Rank the tools that answer a request.
 
-    Prints what an agent would get from tool_search for QUERY, best first.
+    Ranks as tool_search does for one need, best first, over every tool of the catalog.
 
     \b
     Examples:
@@ -39,15 +43,21 @@ def command(
       toolfold search 'refund a customer' --allow '@billing' --explain
       toolfold search 'send mail' --json | jq -r '.hits[].name'
     """
+    if not any(character.isalnum() for character in query):
+        raise click.UsageError("QUERY is blank")
     settings = options.open_settings(config, ranker=ranker, enabled="on")
     found = options.open_catalog(catalog, allow, deny)
-    folded = fold(found, settings=settings)
-    hits = folded.bridge.search(query, limit or settings.search_default_limit)
+    bridge = Bridge.over(found, settings)
+    hits = bridge.search(query, limit or settings.search_default_limit)
+    nearest = None
+    if explain and not hits:
+        lowered = replace(settings, relevance_floor=0.0)
+        nearest = next(iter(Bridge.over(found, lowered).search(query, 1)), None)
     if as_json:
         options.print_json(
             {
                 "query": query,
-                "searched": len(folded.bridge.folded),
+                "searched": len(found),
                 "hits": [
                     {
                         "name": hit.name,
@@ -55,10 +65,11 @@ def command(
                         "score": round(hit.score, 6),
                         "signature": hit.signature,
                         "summary": hit.summary,
-                        **({"why": folded.bridge.explain(hit)} if explain else {}),
+                        **({"why": bridge.explain(hit)} if explain else {}),
                     }
                     for hit in hits
                 ],
+                **({"nearest": {"name": nearest.name, "score": nearest.score}} if nearest else {}),
             }
         )
         return
@@ -68,6 +79,10 @@ def command(
         if hit.summary:
             click.echo(f"   {options.dim(hit.summary)}")
         if explain:
-            click.echo(f"   why: {folded.bridge.explain(hit)}")
+            click.echo(f"   why: {bridge.explain(hit)}")
     if not hits:
-        click.echo(f"no tool matches ({len(folded.bridge.folded)} searched)", err=True)
+        click.echo(f"no tool matches ({len(found)} searched)", err=True)
+        if nearest:
+            floor = settings.relevance_floor
+            below = f"probability {nearest.score:.2f}, below the floor of {floor:g}"
+            click.echo(f"nearest: {nearest.name} ({below})", err=True)

@@ -35,36 +35,37 @@ class Corpus(NamedTuple):
     name: str
     catalog: Catalog
     requests: tuple[Request, ...]
+    unknown: tuple[str, ...] = ()
+    """Names in `gold` that the catalog lacks: they count as not found."""
 
 
-def load_corpus(folder: str | Path, *, split: str | None = None) -> Corpus:
+def load_corpus(
+    folder: str | Path, *, split: str | None = None, queries: str | Path | None = None
+) -> Corpus:
     """Return the corpus in a folder.
 
     Args:
         folder: Holds `tools.jsonl` or `catalog.jsonl`, and `queries.jsonl`; each may end in `.gz`.
         split: Keep the requests whose split is this or begins with it (`test` takes
             `test_ood` too).
+        queries: A file of requests to take in place of the folder's own.
 
     Raises:
-        CatalogError: A file is missing or wrong, or names tools that the catalog lacks.
+        CatalogError: A file is missing or wrong, or has no request of the split.
     """
     path = Path(folder)
     tools = _found(path, ("tools.jsonl", "tools.jsonl.gz", "catalog.jsonl", "tools.json"))
-    queries = _found(path, ("queries.jsonl", "queries.jsonl.gz"))
-    catalog = Catalog.read(_rows(tools)) if tools.suffix != ".json" else _whole(tools)
-    requests = [_request(row, queries, number) for number, row in enumerate(_rows(queries), 1)]
-    for number, request in enumerate(requests, 1):
-        unknown = sorted(name for name in request.gold if name not in catalog)
-        if unknown:
-            raise CatalogError(
-                f"`{queries}`, line {number}: `gold` names {unknown[0]!r}, which is not in `{tools}`",
-                hint="use the full names of the catalog",
-            )
+    asked = Path(queries) if queries else _found(path, ("queries.jsonl", "queries.jsonl.gz"))
+    catalog = _whole(tools) if tools.suffix == ".json" else Catalog.read(_values(tools))
+    requests = [_request(row, asked, number) for number, row in _rows(asked)]
     kept = [r for r in requests if split is None or r.split.startswith(split)]
     if not kept:
         known = ", ".join(sorted({r.split for r in requests})) or "none"
-        raise CatalogError(f"`{queries}` has no requests of the split {split!r}", hint=f"it has {known}")
-    return Corpus(path.resolve().name, catalog, tuple(kept))
+        raise CatalogError(
+            f"`{asked}` has no requests of the split {split!r}", hint=f"it has {known}"
+        )
+    unknown = {name for r in kept for name in r.gold if name not in catalog}
+    return Corpus(path.resolve().name, catalog, tuple(kept), tuple(sorted(unknown)))
 
 
 def _whole(file: Path) -> Catalog:
@@ -82,17 +83,28 @@ def _found(folder: Path, names: tuple[str, ...]) -> Path:
     )
 
 
-def _rows(file: Path) -> list[Json]:
+def _values(file: Path) -> list[Json]:
+    return [value for _, value in _rows(file)]
+
+
+def _rows(file: Path) -> list[tuple[int, Json]]:
+    """Return the objects of a file of JSON lines, gzipped or not, each with its line."""
+    if not file.is_file():
+        raise CatalogError(f"cannot read `{file}`: there is no such file", hint="check the path")
     opened = gzip.open if file.suffix == ".gz" else open
-    rows: list[Json] = []
-    with opened(file, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise CatalogError(
-                    f"`{file}`, line {number}: {error.msg}", hint="write one JSON object a line"
-                ) from None
+    rows: list[tuple[int, Json]] = []
+    number = 0
+    try:
+        with opened(file, "rt", encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    rows.append((number, json.loads(line)))
+    except json.JSONDecodeError as error:
+        raise CatalogError(
+            f"`{file}`, line {number}: {error.msg}", hint="write one JSON object a line"
+        ) from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise CatalogError(f"cannot read `{file}`: {error}", hint="check the file") from None
     return rows
 
 
@@ -102,5 +114,5 @@ def _request(row: Json, file: Path, number: int) -> Request:
             f"`{file}`, line {number}: not a labelled request",
             hint='write {"query": "…", "gold": ["…"]}',
         )
-    gold = frozenset(str(name) for name in row["gold"])
-    return Request(row["query"], gold, str(row.get("split", "")), str(row.get("category", "")))
+    gold = frozenset(name for name in row["gold"] if isinstance(name, str))
+    return Request(row["query"], gold, str(row.get("split") or ""), str(row.get("category") or ""))

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from math import log2
 from statistics import fmean
 
-from toolfold.catalog import Catalog
+from toolfold.bridge import Bridge
 from toolfold.evaluation.corpus import Corpus, Request
-from toolfold.fold import Folded, fold
 from toolfold.settings import Settings
 
 __all__ = ["Interval", "Result", "measure", "percentile"]
@@ -41,7 +40,9 @@ class Result:
     ms_p50: float
     ms_p95: float
     build_ms: float
-    categories: dict[str, dict[str, float | None]] = field(default_factory=dict[str, "dict[str, float | None]"])
+    categories: dict[str, dict[str, float | None]] = field(
+        default_factory=dict[str, "dict[str, float | None]"]
+    )
     """The same metrics for the requests of each category."""
 
 
@@ -61,13 +62,14 @@ def measure(
         progress: Called after every request.
     """
     started = time.perf_counter()
-    folded = _warm(corpus.catalog, settings)
+    bridge = Bridge.over(corpus.catalog, settings)
+    bridge.search("warm up", 1)
     build_ms = (time.perf_counter() - started) * 1e3
     found: list[Sequence[str]] = []
     times: list[float] = []
     for request in corpus.requests:
         started = time.perf_counter()
-        hits = folded.bridge.search(request.query, limit)
+        hits = bridge.search(request.query, limit)
         times.append((time.perf_counter() - started) * 1e3)
         found.append([hit.name for hit in hits])
         progress()
@@ -75,7 +77,7 @@ def measure(
     categories = sorted({request.category for request in corpus.requests if request.category})
     return Result(
         corpus=corpus.name,
-        ranker=folded.bridge.ranker.name,
+        ranker=bridge.ranker.name,
         tools=len(corpus.catalog),
         queries=len(corpus.requests),
         metrics=_metrics(answered),
@@ -88,12 +90,6 @@ def measure(
             for category in categories
         },
     )
-
-
-def _warm(catalog: Catalog, settings: Settings) -> Folded:
-    folded = fold(catalog, settings=settings)
-    folded.bridge.search("warm up", 1)
-    return folded
 
 
 def _metrics(answered: Sequence[tuple[Request, Sequence[str]]]) -> dict[str, float | None]:

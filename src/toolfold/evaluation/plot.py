@@ -36,7 +36,9 @@ def bars_svg(results: Sequence[Result], metric: str) -> str:
     for row, corpus in enumerate(corpora):
         top = 44 + group * row
         middle = top + _ROW * len(rankers) / 2 + 4
-        parts.append(f'<text x="{_LEFT - 8}" y="{middle}" text-anchor="end">{escape(corpus)}</text>')
+        parts.append(
+            f'<text x="{_LEFT - 8}" y="{middle}" text-anchor="end">{escape(corpus)}</text>'
+        )
         for i, ranker in enumerate(rankers):
             value = values.get((corpus, ranker))
             if value is None:

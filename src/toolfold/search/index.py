@@ -57,10 +57,8 @@ def index_of(tools: Sequence[Tool], fingerprint: str, ranker: Ranker) -> Index:
     Args:
         tools: The tools.
         fingerprint: The digest of their content and order.
-        ranker: How to rank. One that comes with toolfold is known by its type.
+        ranker: How to rank. Rankers that are equal share an index.
     """
-    own = type(ranker).__module__.startswith("toolfold.")
-    key = (fingerprint, type(ranker) if own else ranker)
     return _INDEXES.get_or(
-        key, lambda: Index([tool.name for tool in tools], ranker.searcher(tools))
+        (fingerprint, ranker), lambda: Index([tool.name for tool in tools], ranker.searcher(tools))
     )

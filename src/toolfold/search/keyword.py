@@ -8,6 +8,7 @@ what scores less than half of the best is dropped; eight tools at most.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from toolfold.search.ranker import Match
 from toolfold.tool import Tool
@@ -23,10 +24,12 @@ _DESCRIPTION_LIMIT = 4_000
 _WRAPPING = "\"'`.,;:!?()[]{}<>*"
 
 
+@dataclass(frozen=True)
 class Keyword:
     """Ranks by which words of the query the name and the description hold."""
 
     name = "keyword"
+    calibrated = False
 
     def searcher(self, tools: Sequence[Tool]) -> KeywordSearcher:
         """Return a searcher over the tools."""

@@ -1,4 +1,4 @@
-"""BM25 over the weighted words of tools.
+"""BM25F: the words a query and a tool share, rare words first, fields weighed apart.
 
 Every (term, tool) pair's share of the score is computed when the index is built, so a
 search only adds up a few short arrays. Scores depend on the set of tools, not on their
@@ -7,135 +7,271 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import fsum, log
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolfold.search.document import Document, document
+from toolfold.search.columns import Columns, columns_of
+from toolfold.search.document import FIELDS, NAME, document
+from toolfold.search.lexicon import readings
 from toolfold.search.ranker import Match
-from toolfold.search.text import STOPWORDS, raw_words, stem
+from toolfold.search.text import is_telling, raw_words, stem
+from toolfold.search.vectors import best_places
+from toolfold.search.words import SYNONYM_WEIGHT, SYNONYMS
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BM25", "BM25Searcher", "query_terms"]
+__all__ = ["BM25", "BM25Searcher", "Words", "query_terms", "top_matches"]
 
 K1 = 1.2
-B = 0.6
-_QUERY_TERMS_AT_MOST = 64
-_SUBSTRING_AT_LEAST = 3
+FIELD_WEIGHTS = {
+    "name": 3.0,
+    "source": 0.7,
+    "description": 1.0,
+    "parameters": 0.7,
+    "details": 0.25,
+    "aliases": 3.0,
+}
+FIELD_LENGTH_NORMS = {
+    "name": 0.3,
+    "source": 0.3,
+    "description": 0.6,
+    "parameters": 0.6,
+    "details": 0.6,
+    "aliases": 0.3,
+}
+
+_QUERY_WORDS_AT_MOST = 128
+_SUBSTRING_AT_LEAST = 4
 
 
+class Posting(NamedTuple):
+    """The tools that hold a term."""
+
+    tools: NDArray[np.int32]
+    """Their places, in order."""
+    shares: NDArray[np.float32]
+    """What the term adds to the score of each."""
+    in_name: NDArray[np.bool_]
+    """Whether it stands in the tool's name."""
+    idf: float
+    """How rare the term is."""
+
+
+class Coverage(NamedTuple):
+    """How much of some texts a few tools cover, weighing rare words more."""
+
+    covered: NDArray[np.float32]
+    """Which share of each text (rows) each tool (columns) holds."""
+    named: NDArray[np.float32]
+    """How much of the first text each tool's name holds, not as a share."""
+    mass: float
+    """How much there is of the first text."""
+    length: int
+    """How many distinct words of it tell something."""
+
+
+class Words:
+    """The inverted index of a list of tools.
+
+    Args:
+        columns: The tools' words.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        import numpy as np
+
+        self.size = columns.size
+        self._numbers = {term: i for i, term in enumerate(columns.vocabulary)}
+        sizes = np.diff(columns.starts)
+        tools = np.repeat(np.arange(self.size, dtype=np.int32), sizes)
+        weight = np.array([FIELD_WEIGHTS[name] for name in FIELDS])
+        b = np.array([FIELD_LENGTH_NORMS[name] for name in FIELDS])
+        # Sums of whole numbers are exact, so the means do not depend on the order of the tools.
+        filled = np.maximum((columns.lengths > 0).sum(axis=0), 1)
+        means = np.maximum(columns.lengths.sum(axis=0, dtype=np.int64) / filled, 1e-9)
+        norms = (weight / (1 - b + b * columns.lengths / means)).astype(np.float32)
+        frequency = columns.counts * norms[tools, columns.fields]
+
+        # Entries of one term and tool, one for each field, come to stand side by side.
+        key = columns.terms * np.int64(max(self.size, 1)) + tools
+        del tools
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        key = key[order]
+        first = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else key
+        tf = np.add.reduceat(frequency[order], first) if len(key) else frequency
+        in_name = columns.fields[order] == NAME
+        del order, frequency
+        key = key[first]
+        terms = (key // max(self.size, 1)).astype(np.int32)
+        holders = np.bincount(terms, minlength=len(columns.vocabulary))
+        self._tools = (key % max(self.size, 1)).astype(np.int32)
+        self._in_name = np.logical_or.reduceat(in_name, first) if len(key) else in_name
+        self._starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(holders)))
+        self.idf = np.log1p((self.size - holders + 0.5) / (holders + 0.5))
+        self.unseen = float(np.log1p((self.size + 0.5) / 0.5))
+        self._shares = (
+            self.idf.astype(np.float32)[terms] * tf * np.float32(K1 + 1) / (tf + np.float32(K1))
+        )
+        telling = np.array([is_telling(term) for term in columns.vocabulary], dtype=bool)
+        named = np.where(self._in_name & telling[terms], self.idf[terms], 0.0)
+        self.name_mass = np.maximum(
+            np.bincount(self._tools, weights=named, minlength=self.size), 1e-6
+        ).astype(np.float32)
+
+    def __contains__(self, term: str) -> bool:
+        """Whether any tool holds a term."""
+        return term in self._numbers
+
+    def posting(self, term: str) -> Posting | None:
+        """Return the tools that hold a term, or None where none does."""
+        i = self._numbers.get(term)
+        if i is None:
+            return None
+        rows = slice(int(self._starts[i]), int(self._starts[i + 1]))
+        return Posting(
+            self._tools[rows], self._shares[rows], self._in_name[rows], float(self.idf[i])
+        )
+
+    def scores(self, terms: Mapping[str, float]) -> NDArray[np.float32]:
+        """Return the score of every tool for weighted terms."""
+        import numpy as np
+
+        total = np.zeros(self.size, dtype=np.float32)
+        for term, weight in terms.items():
+            posting = self.posting(term)
+            if posting is not None:
+                shares = posting.shares
+                total[posting.tools] += shares if weight == 1 else shares * np.float32(weight)
+        return total
+
+    def coverage(self, texts: Sequence[Mapping[str, float]], places: NDArray[np.intp]) -> Coverage:
+        """Return how much of some texts the tools at some places cover."""
+        import numpy as np
+
+        distinct = list(dict.fromkeys(term for own in texts for term in own))
+        held = np.zeros((len(distinct), len(places)), dtype=np.float32)
+        named = np.zeros_like(held)
+        idf = np.full(len(distinct), self.unseen, dtype=np.float32)
+        for i, term in enumerate(distinct):
+            posting = self.posting(term)
+            if posting is None:
+                continue
+            at = np.minimum(np.searchsorted(posting.tools, places), len(posting.tools) - 1)
+            held[i] = posting.tools[at] == places
+            named[i] = held[i] * posting.in_name[at]
+            idf[i] = posting.idf
+        weights = np.array([[own.get(term, 0.0) for term in distinct] for own in texts], np.float32)
+        weights *= idf
+        said = np.array([[own.get(term, 0.0) >= 1 for term in distinct] for own in texts])
+        mass = np.maximum((said * idf).sum(axis=1), 1e-6)
+        return Coverage(
+            covered=(weights @ held) / mass[:, None],
+            named=weights[0] @ named,
+            mass=float(mass[0]),
+            length=int(said[0].sum()),
+        )
+
+
+@dataclass(frozen=True)
 class BM25:
     """Ranks by the words a query and a tool share, rare words first."""
 
     name = "bm25"
+    calibrated = False
 
     def searcher(self, tools: Sequence[Tool]) -> BM25Searcher:
         """Return a searcher over the tools."""
-        return BM25Searcher([document(tool) for tool in tools], [tool.name for tool in tools])
+        columns = columns_of([document(tool) for tool in tools])
+        return BM25Searcher(Words(columns), [tool.name for tool in tools])
 
 
 class BM25Searcher:
     """Answers queries over one list of tools.
 
     Args:
-        documents: The tools' words.
+        words: The inverted index.
         names: The tools' names, for the literal fallback.
     """
 
-    def __init__(self, documents: Sequence[Document], names: Sequence[str]) -> None:
-        import numpy as np
+    def __init__(self, words: Words, names: Sequence[str]) -> None:
+        self._words = words
+        self._names = names
 
-        self._names = [" ".join(raw_words(name)) for name in names]
-        self._size = len(documents)
-        vocabulary: dict[str, int] = {}
-        ids: list[int] = []
-        for item in documents:
-            for term in item.terms:
-                ids.append(vocabulary.setdefault(term, len(vocabulary)))
-        term_ids = np.fromiter(ids, dtype=np.int32, count=len(ids))
-        counts = np.fromiter((len(d.terms) for d in documents), np.int64, self._size)
-        weights = np.fromiter((w for d in documents for w in d.weights), np.float32, len(ids))
-        lengths = np.fromiter((d.length for d in documents), np.float32, self._size)
-        tools = np.repeat(np.arange(self._size, dtype=np.int32), counts)
-
-        # fsum is exact, so the mean does not depend on the order of the tools.
-        mean = fsum(d.length for d in documents) / max(self._size, 1) or 1.0
-        norms = (K1 * (1 - B + B * lengths / mean)).astype(np.float32)
-        order = np.argsort(term_ids, kind="stable")
-        frequency = np.bincount(term_ids, minlength=len(vocabulary))
-        self.idf = np.array(
-            [log(1 + (self._size - df + 0.5) / (df + 0.5)) for df in frequency.tolist()],
-            dtype=np.float32,
-        )
-        shares = self.idf[term_ids] * weights * (K1 + 1) / (weights + norms[tools])
-        self.vocabulary = vocabulary
-        self._starts = np.concatenate(([0], np.cumsum(frequency))).tolist()
-        self._tools = tools[order]
-        self._shares = shares[order].astype(np.float32)
-
-    def scores(self, terms: Sequence[tuple[str, float]]) -> NDArray[np.float32]:
-        """Return the score of every tool for weighted terms."""
-        import numpy as np
-
-        total = np.zeros(self._size, dtype=np.float32)
-        for term, weight in terms:
-            i = self.vocabulary.get(term)
-            if i is not None:
-                rows = slice(self._starts[i], self._starts[i + 1])
-                total[self._tools[rows]] += self._shares[rows] * np.float32(weight)
-        return total
+    @cached_property
+    def _letters(self) -> list[str]:
+        return [" ".join(raw_words(name)) for name in self._names]
 
     def search(self, query: str, limit: int) -> Sequence[Match]:
-        """Return the best matches by BM25; by the letters of the name where no word fits."""
-        scores = self.scores([(term, 1.0) for term in query_terms(query)])
-        found = top(scores, limit)
-        return found or self._by_substring(query, limit)
+        """Return the best matches by BM25F; by the letters of the name where no word fits."""
+        found = top_matches(self._words.scores(self._terms(query)), limit)
+        return found or self.by_letters(query, limit)
 
     def explain(self, query: str, position: int) -> str:
         """Name the words that match, each with its share of the score."""
         shares: list[tuple[float, str]] = []
-        for term in query_terms(query):
-            share = float(self.scores([(term, 1.0)])[position])
+        for term, weight in self._terms(query).items():
+            share = float(self._words.scores({term: weight})[position])
             if share > 0:
                 shares.append((-share, term))
         if not shares:
             return "the name holds the letters of the query"
         return "words " + ", ".join(f"{term} {-share:.2f}" for share, term in sorted(shares))
 
-    def _by_substring(self, query: str, limit: int) -> list[Match]:
+    def _terms(self, query: str) -> dict[str, float]:
+        """Return the terms of a request; its own words count more than their translation."""
+        english, *own = readings(query, self._words.__contains__)
+        if not own:
+            return query_terms(english)
+        guessed = {term: weight * SYNONYM_WEIGHT for term, weight in query_terms(english).items()}
+        return guessed | query_terms(query)
+
+    def by_letters(self, query: str, limit: int) -> list[Match]:
+        """Return the tools whose names hold the words of the query somewhere inside."""
         words = [word for word in raw_words(query) if len(word) >= _SUBSTRING_AT_LEAST]
-        if not words:
-            return []
-        joined = "".join(words)
         found: list[Match] = []
-        for position, name in enumerate(self._names):
-            letters = name.replace(" ", "")
+        for position, letters in enumerate(self._letters if words else ()):
             held = sum(1 for word in words if word in letters)
-            if joined in letters or held:
+            if held:
                 found.append(Match(position, held / len(words)))
         found.sort(key=lambda match: -match.score)
         return found[:limit]
 
 
-def query_terms(query: str) -> list[str]:
-    """Return the distinct terms of a query, without stopwords where others are left."""
-    words = list(dict.fromkeys(raw_words(query)))[:_QUERY_TERMS_AT_MOST]
-    telling = [word for word in words if word not in STOPWORDS] or words
-    return list(dict.fromkeys(stem(word) for word in telling))
+def query_terms(query: str) -> dict[str, float]:
+    """Return the terms of a query with their weights.
+
+    What is said weighs 1, what it may mean besides (`repo`: repository) less. Stopwords
+    and numbers count only where there is nothing else.
+    """
+    words = list(dict.fromkeys(raw_words(query)))[:_QUERY_WORDS_AT_MOST]
+    telling = [word for word in words if is_telling(word)] or words
+    weights = dict.fromkeys((stem(word) for word in telling), 1.0)
+    expansions = _expansions()
+    for term in tuple(weights):
+        for other in expansions.get(term, ()):
+            weights.setdefault(other, SYNONYM_WEIGHT)
+    return weights
 
 
-def top(scores: NDArray[np.float32], limit: int) -> list[Match]:
+@lru_cache(maxsize=1)
+def _expansions() -> Mapping[str, tuple[str, ...]]:
+    """Return the synonyms by stem."""
+    return {
+        stem(word): tuple(dict.fromkeys(stem(other) for other in others.split()))
+        for word, others in SYNONYMS.items()
+    }
+
+
+def top_matches(scores: NDArray[Any], limit: int) -> list[Match]:
     """Return the best positive scores, best first, ties in order of position."""
     import numpy as np
 
-    positive = np.flatnonzero(scores > 0)
-    if len(positive) > 4 * limit:
-        values = scores[positive]
-        edge = np.partition(values, len(values) - limit)[len(values) - limit]
-        positive = positive[values >= edge]
+    edge = scores[best_places(scores, limit)].min(initial=np.inf)
+    positive = np.flatnonzero(scores >= edge if edge > 0 else scores > 0)
     order = positive[np.argsort(-scores[positive], kind="stable")][:limit]
     return [Match(i, s) for i, s in zip(order.tolist(), scores[order].tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""The protocol that every ranker keeps, and the rankers by name.
+"""The protocol that every ranker keeps.
 
 A ranker turns tools into a `Searcher` once per content; a searcher answers queries with
 places in that list and scores. Neither keeps anything of a query.
@@ -6,13 +6,12 @@ places in that list and scores. Neither keeps anything of a query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from toolfold.errors import ConfigError
 from toolfold.tool import Tool
 
-__all__ = ["RANKERS", "Match", "Ranker", "Searcher", "ranker_named"]
+__all__ = ["Match", "Ranker", "Searcher"]
 
 
 class Match(NamedTuple):
@@ -46,33 +45,11 @@ class Ranker(Protocol):
         """The name under which the ranker is known."""
         ...
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether scores are probabilities, so that the relevance floor can judge them."""
+        ...
+
     def searcher(self, tools: Sequence[Tool]) -> Searcher:
         """Return a searcher over the tools."""
         ...
-
-
-def _bm25() -> Ranker:
-    from toolfold.search.lexical import BM25
-
-    return BM25()
-
-
-def _keyword() -> Ranker:
-    from toolfold.search.keyword import Keyword
-
-    return Keyword()
-
-
-RANKERS: dict[str, Callable[[], Ranker]] = {"bm25": _bm25, "keyword": _keyword}
-"""The rankers that come with toolfold, by name."""
-
-
-def ranker_named(name: str) -> Ranker:
-    """Return the ranker of that name.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    if name not in RANKERS:
-        raise ConfigError(f"no ranker is named {name!r}", hint=f"use one of {', '.join(RANKERS)}")
-    return RANKERS[name]()

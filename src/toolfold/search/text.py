@@ -14,27 +14,27 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["STOPWORDS", "raw_words", "stem", "terms"]
+__all__ = ["STOPWORDS", "is_telling", "raw_words", "stem", "terms"]
 
 STOPWORDS = frozenset(
     """
-    a an and any are as at be been but by can could did do does for from had has have how i if in
-    into is it its just may me might my of on or our out please shall should so some than that the
-    their them then there these they this those to us want was we were what when where which who
-    will with would you your
+    a about all also am an and any are as at be been but by can could did do does e for from g
+    had has have he help her his how i if in into is it its just let like me my need no not of
+    on or our out please s she should so some t than that the their them then there these they
+    this those to up us want was we were what when where which who will with would you your
     """.split()
 )
 """Words that say nothing about what a tool does. Dropped where other words are left."""
 
 _WORD = re.compile(r"[^\W_]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z]{3})(?=[0-9]{3})")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(
     "[\u0e00-\u0e7f\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+"
 )
 _TEXT_LIMIT = 20_000
 
-_local = threading.local()
+_local: Any = threading.local()
 
 
 def raw_words(text: str) -> Iterator[str]:
@@ -45,6 +45,11 @@ def raw_words(text: str) -> Iterator[str]:
                 yield part.lower()
         else:
             yield from _unicode_words(token)
+
+
+def is_telling(word: str) -> bool:
+    """Whether a word says something about what a tool does: no stopword, no number."""
+    return word not in STOPWORDS and not word.isdigit()
 
 
 def terms(text: str) -> list[str]:
@@ -62,12 +67,14 @@ def stem(word: str) -> str:
 
 def _stemmer() -> Any:
     # The stemmer's C object may not be shared between threads.
-    stemmer = getattr(_local, "stemmer", None)
-    if stemmer is None:
-        import Stemmer
+    known: Any = getattr(_local, "stemmer", None)
+    if known is not None:
+        return known
+    import Stemmer
 
-        stemmer = _local.stemmer = Stemmer.Stemmer("english", 0)
-    return stemmer
+    made: Any = getattr(Stemmer, "Stemmer")("english", 0)  # noqa: B009 - it has no type stubs
+    _local.stemmer = made
+    return made
 
 
 def _folded(text: str) -> str:
@@ -75,9 +82,7 @@ def _folded(text: str) -> str:
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFKD", text)
-    marked = "".join(
-        c for c in decomposed if not (unicodedata.combining(c) and ord(c) < 0x0370)
-    )
+    marked = "".join(c for c in decomposed if not (unicodedata.combining(c) and ord(c) < 0x0370))
     return unicodedata.normalize("NFC", marked)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
-from types import MappingProxyType
-from typing import Any, Literal
+from difflib import get_close_matches
+from math import inf
+from typing import Any, Literal, NoReturn, TypeGuard
 
 from toolfold.errors import ConfigError
 
-__all__ = ["Kind", "check"]
+__all__ = ["Aliases", "Kind", "check", "suggestion"]
+
+_SHOWN_AT_MOST = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,9 @@ class Kind:
     high: float | None = None
     false: str | None = None
     """The choice that YAML's `off`, read as false, stands for."""
+
+    type: type | None = None
+    """The class of a block."""
 
     def __str__(self) -> str:
         match self.name:
@@ -45,20 +50,42 @@ class Kind:
                 return "a block"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Aliases(Mapping[str, tuple[str, ...]]):
+    """More words for tools, by name: a mapping that is as frozen as the settings it is in."""
+
+    pairs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        for own, words in self.pairs:
+            if own == name:
+                return words
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __hash__(self) -> int:
+        return hash(self.pairs)
+
+
 def check(key: str, value: Any, kind: Kind) -> Any:
     """Return `value` as the setting holds it.
 
     Raises:
         ConfigError: It is of another kind or out of range.
     """
+    if value is False and kind.false is not None:
+        return kind.false
     match kind.name:
         case "switch":
             if isinstance(value, bool):
                 return "on" if value else "off"
             return value if value in kind.choices else _refuse(key, value, kind)
         case "choice":
-            if value is False and kind.false is not None:
-                return kind.false
             return value if value in kind.choices else _refuse(key, value, kind)
         case "number" | "integer":
             return _number(key, value, kind)
@@ -71,30 +98,53 @@ def check(key: str, value: Any, kind: Kind) -> Any:
         case "aliases":
             return _aliases(key, value, kind)
         case _:
-            return value
+            return _block(key, value, kind)
+
+
+def suggestion(key: str, known: list[str]) -> str:
+    """Return the nearest known key as a question, or all of them."""
+    near = get_close_matches(key, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(sorted(known))}"
 
 
 def _number(key: str, value: Any, kind: Kind) -> int | float:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if not number or (kind.name == "integer" and value != int(value)):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse(key, value, kind)
-    if (kind.low is not None and value < kind.low) or (kind.high is not None and value > kind.high):
+    low = kind.low if kind.low is not None else -inf
+    high = kind.high if kind.high is not None else inf
+    # Not a number is in no range, and a whole number may be written with a point.
+    if not low <= value <= high or (kind.name == "integer" and value != int(value)):
         _refuse(key, value, kind)
     return int(value) if kind.name == "integer" else float(value)
+
+
+def _block(key: str, value: Any, kind: Kind) -> Any:
+    if kind.type is not None and not isinstance(value, kind.type):
+        _refuse(key, value, kind)
+    return value
 
 
 def _names(key: str, value: Any, kind: Kind) -> tuple[str, ...]:
     if isinstance(value, str):
         raise ConfigError(f"`{key}` is the text {value!r}, not a list", hint=f"write [{value}]")
-    if not isinstance(value, list | tuple | set | frozenset):
+    if not _is_collection(value):
         _refuse(key, value, kind)
-    items: list[Any] = sorted(value) if isinstance(value, set | frozenset) else list(value)
-    for item in items:
+    names: dict[str, None] = {}
+    for item in value:
         if not isinstance(item, str) or not item:
             _refuse(key, item, Kind("text"))
         if item.startswith("preset:"):
             _check_preset(key, item)
-    return tuple(dict.fromkeys(items))
+        names[item] = None
+    return tuple(sorted(names) if isinstance(value, set | frozenset) else names)
+
+
+def _is_collection(value: Any) -> TypeGuard[Collection[Any]]:
+    return isinstance(value, list | tuple | set | frozenset)
+
+
+def _is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
 
 
 def _check_preset(key: str, item: str) -> None:
@@ -105,14 +155,18 @@ def _check_preset(key: str, item: str) -> None:
         raise ConfigError(f"`{key}` names the unknown preset {item!r}", hint=f"use {known}")
 
 
-def _aliases(key: str, value: Any, kind: Kind) -> Mapping[str, tuple[str, ...]]:
-    if not isinstance(value, Mapping):
+def _aliases(key: str, value: Any, kind: Kind) -> Aliases:
+    if not _is_mapping(value):
         _refuse(key, value, kind)
     items: dict[str, tuple[str, ...]] = {}
     for name, words in value.items():
+        if not isinstance(name, str):
+            _refuse(key, name, kind)
         items[name] = (words,) if isinstance(words, str) else _names(f"{key}.{name}", words, kind)
-    return MappingProxyType(items)
+    return Aliases(tuple(items.items()))
 
 
-def _refuse(key: str, value: Any, kind: Kind) -> Any:
-    raise ConfigError(f"`{key}` is {value!r}", hint=f"write {kind}")
+def _refuse(key: str, value: Any, kind: Kind) -> NoReturn:
+    shown = repr(value)
+    shown = shown if len(shown) <= _SHOWN_AT_MOST else f"{shown[:_SHOWN_AT_MOST]}…"
+    raise ConfigError(f"`{key}` is {shown}", hint=f"write {kind}")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from toolfold.errors import ConfigError
-from toolfold.settings.check import Kind, check
+from toolfold.settings.check import Aliases, Kind, check
 
 __all__ = ["PRESETS", "Reranker", "Settings"]
 
@@ -30,8 +30,6 @@ PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def _setting(default: Any, meaning: str, kind: Kind) -> Any:
     metadata = {"meaning": meaning, "kind": kind}
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
@@ -72,6 +70,9 @@ class Reranker:
 
     def __post_init__(self) -> None:
         _check_fields(self, "reranker.")
+
+
+_NO_RERANKER = Reranker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +136,32 @@ class Settings:
         8_000, "The budget of one describe's answer.", Kind("integer", low=200, high=200_000)
     )
     aliases: Mapping[str, tuple[str, ...]] = _setting(
-        {}, "More words under which a tool is found, by its name.", Kind("aliases")
+        Aliases(), "More words under which a tool is found, by its name.", Kind("aliases")
     )
     ranker: str = _setting(
         "default",
-        "How to rank: `default` (the strategy's own), `bm25` or `keyword`.",
-        Kind("choice", choices=("default", "bm25", "keyword")),
+        "How to rank: `hybrid` by words and meaning, `bm25` by words, `keyword` by words in the "
+        "name; `default` is the strategy's own: `hybrid` for the bridge, `keyword` for stubs.",
+        Kind("choice", choices=("default", "hybrid", "bm25", "keyword")),
     )
     relevance_floor: float = _setting(
-        0.0,
-        "The least score, from 0 to 1, at which a hit counts as one. 0 keeps every hit.",
+        0.25,
+        "How probable it must be, from 0 to 1, that the best hit serves a need; below, the need "
+        "has no match. 0 keeps every hit. Rankers without probabilities pass it over.",
         Kind("number", low=0, high=1),
     )
-    reranker: Reranker = _setting(
-        Reranker(), "The endpoint reranker; a block of its own.", Kind("block")
+    cache_dir: str = _setting(
+        "auto",
+        "Where the index of a catalog of 1,000 tools or more is kept between runs: a folder, "
+        "`auto` for the user's own cache folder, or `off`.",
+        Kind("text", false="off"),
+    )
+    reranker: Reranker = field(
+        default=_NO_RERANKER,
+        metadata={
+            "meaning": "The endpoint reranker; a block of its own.",
+            "kind": Kind("block", type=Reranker),
+        },
     )
 
     def __post_init__(self) -> None:

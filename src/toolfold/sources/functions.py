@@ -42,7 +42,7 @@ def tool_from_function(
     Args:
         function: The function, plain or asynchronous.
         name: The tool's name; by default the function's.
-        source: The tool's source; by default the module of the function.
+        source: The tool's source; by default the module of the function, if it has a name.
 
     Raises:
         InvalidToolError: The function cannot be called by argument names.
@@ -56,8 +56,22 @@ def tool_from_function(
         ) from None
     hints = _hints(function)
     text, described = _docstring(function)
+    takes_more = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    parameters = _parameters(own, signature, hints, described)
+    if not takes_more:
+        parameters["additionalProperties"] = False
+    module = getattr(function, "__module__", None)
+    named = source or (module if module != "__main__" else None)
+    return Tool(own, text, parameters, source=named, function=function)
+
+
+def _parameters(
+    own: str, signature: inspect.Signature, hints: Mapping[str, Any], described: Mapping[str, str]
+) -> dict[str, Json]:
+    """Return the JSON Schema of a signature."""
     properties: dict[str, Json] = {}
     required: list[str] = []
+    definitions: dict[str, Json] = {}
     for parameter in signature.parameters.values():
         if parameter.kind in _VARIADIC or parameter.name in ("self", "cls"):
             continue
@@ -67,6 +81,8 @@ def tool_from_function(
                 hint="a model calls by name: take the `/` out of the signature",
             )
         schema = _schema(hints.get(parameter.name, Any), _DEPTH)
+        # References in a model's schema are from the root, so its definitions go there.
+        definitions.update(schema.pop("$defs", {}))
         if parameter.name in described:
             schema = {"description": described[parameter.name], **schema}
         if parameter.default is inspect.Parameter.empty:
@@ -74,13 +90,12 @@ def tool_from_function(
         elif parameter.default is not None and _is_json(parameter.default):
             schema = {**schema, "default": parameter.default}
         properties[parameter.name] = schema
-    parameters: dict[str, Json] = {"type": "object", "properties": properties}
-    if required:
-        parameters["required"] = required
-    if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
-        parameters["additionalProperties"] = False
-    module = getattr(function, "__module__", None)
-    return Tool(own, text, parameters, source=source or module, function=function)
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+        **({"$defs": definitions} if definitions else {}),
+    }
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -140,18 +155,19 @@ def _generic(origin: type, arguments: tuple[Any, ...], depth: int) -> dict[str, 
     return {}
 
 
-def _class(hint: type, depth: int) -> dict[str, Json]:
+def _class(hint: type[Any], depth: int) -> dict[str, Json]:
     json_schema = getattr(hint, "model_json_schema", None)
     if callable(json_schema):  # a pydantic model
         return dict(typing.cast(Mapping[str, Json], json_schema()))
-    if issubclass(hint, enum.Enum):
-        return {"enum": [member.value for member in hint]}
+    members: Mapping[str, Any] | None = getattr(hint, "__members__", None)
+    if members is not None and issubclass(hint, enum.Enum):
+        return {"enum": [member.value for member in members.values()]}
     if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
         return _record(hint, depth)
     return _generic(hint, (), depth)
 
 
-def _record(hint: type, depth: int) -> dict[str, Json]:
+def _record(hint: type[Any], depth: int) -> dict[str, Json]:
     hints = typing.get_type_hints(hint, include_extras=True)
     if dataclasses.is_dataclass(hint):
         names = [

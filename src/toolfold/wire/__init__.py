@@ -6,6 +6,6 @@ all.
 """
 
 from toolfold.wire.read import Entry, read
-from toolfold.wire.write import entry_record, record_with_parameters, write
+from toolfold.wire.write import write
 
-__all__ = ["Entry", "entry_record", "read", "record_with_parameters", "write"]
+__all__ = ["Entry", "read", "write"]

@@ -6,11 +6,11 @@ others are added at the end, in the shape of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from toolfold.tool import Json, Shape, Tool
-from toolfold.wire.read import GROUP_KEYS, Entry
-from toolfold.wire.write import entry_record, name_in, record_with_parameters, write
+from toolfold.tool import Json, Shape, Tool, copied, is_mapping
+from toolfold.wire.read import Entry, group_key
+from toolfold.wire.write import name_in, record_with_parameters, write
 
 __all__ = ["assemble", "default_shape"]
 
@@ -20,7 +20,10 @@ Changes = Mapping[str, Mapping[str, Json] | None]
 
 def default_shape(entries: Sequence[Entry]) -> Shape:
     """Return the shape of the first entry that has one; OpenAI chat where none has."""
-    return next((entry.shape for entry in entries if entry.shape is not None), "openai-chat")
+    for entry in entries:
+        if entry.shape is not None:
+            return entry.shape
+    return "openai-chat"
 
 
 def assemble(
@@ -29,88 +32,92 @@ def assemble(
     """Return the list that goes out.
 
     Args:
-        entries: What came in.
-        shape: The shape in which tools without one, and added tools, are written. An entry
-            that came in another shape is written in this one.
+        entries: What came in. Each goes out in its own shape.
+        shape: The shape in which entries without one, and added tools, are written.
         changes: What happens to which tool. Where it is empty, and nothing is added,
             every record goes out as it came in.
         added: Tools that come in at the end.
     """
     untouched = not changes and not added
     out: list[Json] = []
+    functions: list[Json] = []
     for entry in entries:
         tools = entry.tools
-        if len(tools) == 1 and changes.get(tools[0].name, tools) is None:
+        if len(tools) == 1 and not entry.in_group and changes.get(tools[0].name, tools) is None:
             continue
-        out.extend(_written(entry, shape, changes, untouched))
-    out.extend(_additions(out, shape, added))
+        if _goes_as_it_came(entry, changes, untouched):
+            out.append(entry.raw)
+        elif untouched and isinstance(entry.raw, Tool) and _has_record(entry.raw, entry.shape):
+            out.append(copied(entry.raw.raw or {}))
+        elif is_mapping(entry.raw):
+            out.extend(_rewritten(entry, changes))
+        else:
+            records = _records(entry, entry.shape or shape, changes)
+            (functions if (entry.shape or shape) == "gemini" else out).extend(records)
+    written = [write(tool, shape) for tool in added]
+    (functions if shape == "gemini" else out).extend(written)
+    if functions:
+        _add_functions(entries, out, functions)
     if added and shape == "anthropic":
         _keep_cache_mark(entries, changes, out)
     return out
 
 
-def _written(entry: Entry, shape: Shape, changes: Changes, untouched: bool) -> list[Json]:
+def _has_record(tool: Tool, shape: Shape | None) -> bool:
+    return tool.raw is not None and tool.shape == shape and shape != "gemini"
+
+
+def _goes_as_it_came(entry: Entry, changes: Changes, untouched: bool) -> bool:
     if not entry.tools:
-        return [entry.raw]
-    is_record = isinstance(entry.raw, Mapping) and entry.shape in (shape, None)
-    same = not any(tool.name in changes for tool in entry.tools)
-    if is_record and same and (untouched or all(_legal(t, shape) for t in entry.tools)):
-        return [entry.raw]
-    if entry.shape == "gemini" == shape and isinstance(entry.raw, Mapping):
-        return _regrouped(entry, changes)
-    return [
-        _as_entry(record, shape)
-        for tool in entry.tools
-        if (record := _record(tool, shape, changes)) is not None
-    ]
+        return True
+    shape = entry.shape
+    if shape is None or not is_mapping(entry.raw):
+        return False
+    if untouched:
+        return True
+    return all(t.name not in changes and name_in(t, shape) == t.name for t in entry.tools)
 
 
-def _legal(tool: Tool, shape: Shape) -> bool:
-    return name_in(tool, shape) == tool.name
+def _records(entry: Entry, shape: Shape, changes: Changes) -> Iterable[dict[str, Json]]:
+    for tool in entry.tools:
+        parameters = changes.get(tool.name)
+        if parameters is not None:
+            yield record_with_parameters(tool, shape, parameters)
+        elif tool.name not in changes:
+            yield write(tool, shape)
 
 
-def _record(tool: Tool, shape: Shape, changes: Changes) -> dict[str, Json] | None:
-    if tool.name not in changes:
-        return write(tool, shape)
-    parameters = changes[tool.name]
-    return None if parameters is None else record_with_parameters(tool, shape, parameters)
-
-
-def _as_entry(record: dict[str, Json], shape: Shape) -> dict[str, Json]:
-    return {"functionDeclarations": [record]} if shape == "gemini" else record
-
-
-def _regrouped(entry: Entry, changes: Changes) -> list[Json]:
-    """Return a Gemini tool object with what is left of its functions."""
-    records = [_record(tool, "gemini", changes) for tool in entry.tools]
-    left = [record for record in records if record is not None]
-    key = next((key for key in GROUP_KEYS if key in entry.raw), None)
+def _rewritten(entry: Entry, changes: Changes) -> list[Json]:
+    """Return a record whose tools changed; a Gemini group with what is left of it."""
+    left = list(_records(entry, entry.shape or "plain", changes))
+    key = group_key(entry.raw)
     if key is None:
-        return list(left)
+        return left
+    if left:
+        return [{**entry.raw, key: left}]
     others = {name: value for name, value in entry.raw.items() if name != key}
-    if not left:
-        return [others] if others else []
-    return [{**entry.raw, key: left}]
+    return [others] if others else []
 
 
-def _additions(out: list[Json], shape: Shape, added: Sequence[Tool]) -> list[Json]:
-    if shape != "gemini" or not added:
-        return [entry_record(tool, shape) for tool in added]
-    # Gemini wants its functions in one group where it can have it.
+def _add_functions(entries: Sequence[Entry], out: list[Json], functions: list[Json]) -> None:
+    """Add Gemini functions: to the first group, or flat where they came flat."""
     for i, item in enumerate(out):
-        key = next((k for k in GROUP_KEYS if isinstance(item, Mapping) and k in item), None)
+        key = group_key(item)
         if key is not None:
-            records = [*item[key], *(write(tool, shape) for tool in added)]
-            out[i] = {**item, key: records}
-            return []
-    return [{"functionDeclarations": [write(tool, shape) for tool in added]}]
+            out[i] = {**item, key: [*item[key], *functions]}
+            return
+    if any(entry.shape == "gemini" and entry.is_flat for entry in entries):
+        out.extend(functions)
+        return
+    spelt = next((key for entry in entries if (key := group_key(entry.raw))), None)
+    out.append({spelt or "functionDeclarations": functions})
 
 
 def _keep_cache_mark(entries: Sequence[Entry], changes: Changes, out: list[Json]) -> None:
     """Move the prompt-cache mark of a tool that left to the last one that is there."""
     for entry in reversed(entries):
         left = any(changes.get(tool.name, ()) is None for tool in entry.tools)
-        if left and isinstance(entry.raw, Mapping) and "cache_control" in entry.raw:
+        if left and is_mapping(entry.raw) and "cache_control" in entry.raw:
             if "cache_control" not in out[-1]:
                 out[-1] = {**out[-1], "cache_control": entry.raw["cache_control"]}
             return

@@ -9,15 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import orjson
 
 from toolfold.errors import InvalidToolError
 from toolfold.memo import Memo
-from toolfold.tool import Json, Policy, Shape, Tool, is_array, is_object, source_in_name
+from toolfold.tool import (
+    Json,
+    Policy,
+    Shape,
+    Tool,
+    is_array,
+    is_mapping,
+    is_object,
+    source_in_name,
+)
 
-__all__ = ["GROUP_KEYS", "Entry", "read"]
+__all__ = ["GROUP_KEYS", "Entry", "group_key", "read"]
 
 GROUP_KEYS = ("functionDeclarations", "function_declarations")
 """Where a Gemini tool object keeps its functions, in REST's and in the SDK's spelling."""
@@ -56,13 +66,47 @@ class Entry(NamedTuple):
     size: int
     """The length of the whole entry's compact JSON."""
 
-    def only(self, places: Sequence[int]) -> Entry:
-        """Return this entry with some of its tools: what is left of a Gemini group."""
-        key = next(key for key in GROUP_KEYS if key in self.raw)
-        raw = {**self.raw, key: [self.raw[key][i] for i in places]}
+    @property
+    def in_group(self) -> bool:
+        """Whether the tools stand in a Gemini tool object, other things beside them."""
+        return self.shape == "gemini" and group_key(self.raw) is not None
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether this is a record that is itself the tool."""
+        return is_mapping(self.raw) and group_key(self.raw) is None
+
+    def only(self, places: Sequence[int]) -> Entry | None:
+        """Return this entry with some of its tools, or None where nothing is left."""
+        key = group_key(self.raw)
+        if key is None:
+            return self if places else None
+        raw = {name: value for name, value in self.raw.items() if name != key or places}
+        if places:
+            raw[key] = [self.raw[key][i] for i in places]
         tools = tuple(self.tools[i] for i in places)
         characters = tuple(self.characters[i] for i in places)
-        return Entry(raw, self.shape, tools, characters, _characters(raw))
+        return Entry(raw, self.shape, tools, characters, _characters(raw)) if raw else None
+
+    def as_tools(self) -> tuple[Entry, ...]:
+        """Return an entry for each tool, to be written in another shape."""
+        beside = self.only(()) if self.in_group else None
+        apart = tuple(Entry(tool, None, (tool,), (), 0) for tool in self.tools)
+        return apart if beside is None else (*apart, beside)
+
+
+@runtime_checkable
+class _Model(Protocol):
+    """A pydantic model, such as the MCP SDK's `Tool`."""
+
+    def model_dump(self, *, by_alias: bool, exclude_none: bool, mode: str) -> object: ...
+
+
+def group_key(raw: object) -> str | None:
+    """Return the key under which a Gemini tool object keeps its functions, if it is one."""
+    if not is_mapping(raw):
+        return None
+    return next((key for key in GROUP_KEYS if key in raw), None)
 
 
 class _Reading(NamedTuple):
@@ -71,6 +115,9 @@ class _Reading(NamedTuple):
     characters: tuple[int, ...]
     size: int
 
+
+_LIST_LIMIT = 5_000
+"""Beyond this many entries the text of the whole list is not worth its memory."""
 
 _LISTS: Memo[tuple[bytes, str | None], tuple[_Reading, ...]] = Memo(64)
 _READINGS: Memo[tuple[bytes, str | None], _Reading] = Memo(65_536)
@@ -96,7 +143,7 @@ def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, 
         try:
             entries.append(_entry(item, source))
         except InvalidToolError as error:
-            raise InvalidToolError(f"tool {place}: {error}", hint=error.hint) from None
+            raise InvalidToolError(str(error), hint=error.hint, place=place) from None
     if whole is not None:
         _LISTS.put((whole, source), tuple(_Reading(*entry[1:]) for entry in entries))
     return tuple(entries)
@@ -104,7 +151,7 @@ def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, 
 
 def _list_digest(items: list[object]) -> bytes | None:
     """Return the digest of a list's JSON text; None where it does not consist of records."""
-    if not all(type(item) is dict for item in items):
+    if len(items) > _LIST_LIMIT or not all(type(item) is dict for item in items):
         return None
     try:
         return hashlib.sha1(orjson.dumps(items), usedforsecurity=False).digest()
@@ -113,23 +160,22 @@ def _list_digest(items: list[object]) -> bytes | None:
 
 
 def _entry(item: object, source: str | None) -> Entry:
-    if is_object(item) or isinstance(item, Mapping):
+    if is_mapping(item):
         return Entry(item, *_reading(item, source))
     if isinstance(item, Tool):
         tool = item
-    elif callable(getattr(item, "model_dump", None)):
-        dumped: Mapping[str, Json] = item.model_dump(by_alias=True, exclude_none=True, mode="json")  # pyright: ignore
-        return _entry(dumped, source)
+    elif isinstance(item, _Model) and not isinstance(item, type):
+        return _entry(item.model_dump(by_alias=True, exclude_none=True, mode="json"), source)
     elif callable(item):
         from toolfold.sources.functions import tool_from_function
 
         tool = tool_from_function(item, source=source)
     else:
         raise InvalidToolError(
-            f"a {type(item).__name__} is not a tool",
+            f"{type(item).__name__!r} is not a kind of tool",
             hint="give a dict, a `Tool` or a Python function",
         )
-    return Entry(tool, tool.shape, (tool,), (), 0)
+    return Entry(tool, tool.shape, (tool,), (tool.size,) if tool.size else (), tool.size)
 
 
 def _reading(raw: Mapping[str, Json], source: str | None) -> _Reading:
@@ -147,7 +193,9 @@ def _text(raw: Mapping[str, Json]) -> bytes:
         pass
     try:
         return json.dumps(dict(raw), ensure_ascii=True, separators=(",", ":")).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidToolError("it nests too deep to be read", hint="flatten it") from None
+    except (TypeError, ValueError) as error:
         raise InvalidToolError(
             f"it holds something that is not JSON: {error}",
             hint="give plain dicts, lists, strings, numbers, booleans and None",
@@ -160,10 +208,8 @@ def _parse(text: bytes, source: str | None) -> _Reading:
     except orjson.JSONDecodeError:
         raw = json.loads(text)
     shape, tools = recognise(raw, source)
-    size = _characters(raw)
-    if len(tools) == 1 and tools[0].raw is raw:
-        return _Reading(shape, tools, (size,), size)
-    return _Reading(shape, tools, tuple(_characters(tool.raw) for tool in tools), size)
+    size = tools[0].size if len(tools) == 1 and tools[0].raw is raw else _characters(raw)
+    return _Reading(shape, tools, tuple(tool.size for tool in tools), size)
 
 
 def _characters(value: Json) -> int:
@@ -176,14 +222,14 @@ def _characters(value: Json) -> int:
 def recognise(raw: dict[str, Json], source: str | None) -> tuple[Shape | None, tuple[Tool, ...]]:
     """Return the shape of a record and the tools it holds."""
     kind = raw.get("type")
-    if isinstance(raw.get("function"), dict):
+    if is_object(raw.get("function")):
         return "openai-chat", (_tool(raw, raw["function"], "parameters", "openai-chat", source),)
-    group = next((key for key in GROUP_KEYS if key in raw), None)
+    group = group_key(raw)
     if group is not None:
         declarations = raw[group]
-        if not isinstance(declarations, list):
+        if not is_array(declarations):
             raise InvalidToolError(f"`{group}` is not a list", hint="list the functions in it")
-        return "gemini", tuple(_gemini(item, source) for item in declarations)  # pyright: ignore
+        return "gemini", tuple(_gemini(item, source) for item in declarations)
     if "input_schema" in raw:
         return "anthropic", (_tool(raw, raw, "input_schema", "anthropic", source),)
     if "inputSchema" in raw:
@@ -219,49 +265,36 @@ def _tool(
         title=_title(body),
         shape=shape,
         raw=raw,
+        size=_characters(raw),
     )
 
 
 def _gemini(raw: Json, source: str | None) -> Tool:
-    if not isinstance(raw, dict):
+    if not is_object(raw):
         raise InvalidToolError("a function declaration is not an object", hint="give it a `name`")
-    body: dict[str, Json] = raw  # pyright: ignore[reportUnknownVariableType]
-    key = next((key for key in _GEMINI_SCHEMA_KEYS if key in body), None)
+    key = next((key for key in _GEMINI_SCHEMA_KEYS if key in raw), None)
     if key is None:
-        tool = _tool(body, body, "parameters", "gemini", source)
-        return _replace_parameters(tool, _from_gemini_schema(tool.parameters))
-    return _tool(body, body, key, "gemini", source)
-
-
-def _replace_parameters(tool: Tool, parameters: dict[str, Json]) -> Tool:
-    return Tool(
-        name=tool.name,
-        description=tool.description,
-        parameters=parameters,
-        source=tool.source,
-        shape=tool.shape,
-        raw=tool.raw,
-    )
+        tool = _tool(raw, raw, "parameters", "gemini", source)
+        return replace(tool, parameters=_from_gemini_schema(tool.parameters))
+    return _tool(raw, raw, key, "gemini", source)
 
 
 def _is_gemini_schema(schema: Json) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    kind: Json = schema.get("type")  # pyright: ignore[reportUnknownVariableType]
+    kind = schema.get("type") if is_object(schema) else None
     return isinstance(kind, str) and kind.isupper()
 
 
 def _from_gemini_schema(schema: Json) -> Json:
     """Return a Gemini schema (`"type": "OBJECT"`, `nullable`) as JSON Schema."""
-    if isinstance(schema, list):
-        return [_from_gemini_schema(item) for item in schema]  # pyright: ignore
-    if not isinstance(schema, dict):
+    if is_array(schema):
+        return [_from_gemini_schema(item) for item in schema]
+    if not is_object(schema):
         return schema
     out: dict[str, Json] = {}
-    for key, value in schema.items():  # pyright: ignore
-        if key == "properties" and isinstance(value, dict):
-            out[key] = {name: _from_gemini_schema(item) for name, item in value.items()}  # pyright: ignore
-        elif key in ("items", "anyOf", "prefixItems"):
+    for key, value in schema.items():
+        if key in ("properties", "$defs", "defs") and is_object(value):
+            out[key] = {name: _from_gemini_schema(item) for name, item in value.items()}
+        elif key in ("items", "anyOf", "prefixItems", "additionalProperties"):
             out[key] = _from_gemini_schema(value)
         elif key == "type" and isinstance(value, str):
             out[key] = value.lower()
@@ -275,12 +308,12 @@ def _from_gemini_schema(schema: Json) -> Json:
 def _parameters(name: str, key: str, schema: Json) -> dict[str, Json]:
     if schema is None:
         return {"type": "object", "properties": {}}
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         raise InvalidToolError(
             f"`{key}` of {name!r} is not a JSON Schema object: {_short(schema)}",
             hint='write {"type": "object", "properties": {…}}',
         )
-    return schema  # pyright: ignore[reportUnknownVariableType]
+    return schema
 
 
 def _description(name: str, description: Json) -> str:
@@ -312,15 +345,15 @@ def _policy(name: str, policy: Json) -> Policy:
 
 
 def _aliases(name: str, aliases: Json) -> tuple[str, ...]:
-    if isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases):  # pyright: ignore
-        return tuple(aliases)  # pyright: ignore[reportUnknownArgumentType]
+    if is_array(aliases) and all(isinstance(alias, str) for alias in aliases):
+        return tuple(aliases)
     raise InvalidToolError(
         f"`aliases` of {name!r} is not a list of texts: {_short(aliases)}", hint='write ["…", "…"]'
     )
 
 
 def _annotations(annotations: Json) -> dict[str, Json]:
-    return annotations if isinstance(annotations, dict) else {}  # pyright: ignore
+    return annotations if is_object(annotations) else {}
 
 
 def _title(body: dict[str, Json]) -> str | None:

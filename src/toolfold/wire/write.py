@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toolfold.tool import Json, Shape, Tool
+from toolfold.tool import Json, Shape, Tool, copied
 
-__all__ = ["entry_record", "record_with_parameters", "write"]
+__all__ = ["name_in", "record_with_parameters", "write"]
 
 _LIMITS_NAMES: frozenset[Shape] = frozenset({"openai-chat", "openai-responses", "anthropic"})
 _SCHEMA_KEYS: dict[Shape, tuple[str, ...]] = {
@@ -24,8 +24,13 @@ def write(tool: Tool, shape: Shape) -> dict[str, Json]:
     """Return `tool` as a record of the given shape.
 
     In the shape it came in, that is the record it came in. OpenAI and Anthropic take
-    `[A-Za-z0-9_-]{1,64}` as a name: another name is mapped for them.
+    `[A-Za-z0-9_-]{1,64}` as a name: another name is mapped for them. The record is the
+    caller's own: changing it changes no tool.
     """
+    return copied(_record(tool, shape))
+
+
+def _record(tool: Tool, shape: Shape) -> dict[str, Json]:
     name = name_in(tool, shape)
     if tool.raw is not None and tool.shape == shape:
         return _renamed(tool.raw, shape, name) if name != tool.name else dict(tool.raw)
@@ -54,12 +59,6 @@ def name_in(tool: Tool, shape: Shape) -> str:
     return tool.wire_name if shape in _LIMITS_NAMES else tool.name
 
 
-def entry_record(tool: Tool, shape: Shape) -> dict[str, Json]:
-    """Return `tool` as an entry of a tool list: Gemini's functions stand in a group."""
-    record = write(tool, shape)
-    return {"functionDeclarations": [record]} if shape == "gemini" else record
-
-
 def record_with_parameters(
     tool: Tool, shape: Shape, parameters: Mapping[str, Json]
 ) -> dict[str, Json]:
@@ -67,12 +66,12 @@ def record_with_parameters(
 
     What is only true of its own parameters (`strict`, examples, the output's schema) goes.
     """
-    record = write(tool, shape)
-    body: dict[str, Json] = dict(record["function"]) if shape == "openai-chat" else record
-    for key in (*_SCHEMA_KEYS[shape][1:], *_BOUND_TO_PARAMETERS):
-        body.pop(key, None)
+    record = _record(tool, shape)
+    own: dict[str, Json] = record["function"] if shape == "openai-chat" else record
+    gone = (*_SCHEMA_KEYS[shape][1:], *_BOUND_TO_PARAMETERS)
+    body = {key: value for key, value in own.items() if key not in gone}
     body[_SCHEMA_KEYS[shape][0]] = dict(parameters)
-    return {**record, "function": body} if shape == "openai-chat" else body
+    return copied({**record, "function": body} if shape == "openai-chat" else body)
 
 
 def _renamed(raw: Mapping[str, Json], shape: Shape, name: str) -> dict[str, Json]:

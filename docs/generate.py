@@ -1,0 +1,404 @@
+"""Write the reference pages that are derived from the code.
+
+    python docs/generate.py            # write docs/reference/{settings,cli,api}.md
+    python docs/generate.py --check    # exit with 1 where one of them is out of date
+
+A page derived from the code cannot say something else than the code; a test holds the
+files to what this module makes of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+import docstring_parser
+
+import toolfold
+from toolfold.cli import main
+from toolfold.settings import PRESETS, Reranker, Settings, load
+
+__all__ = ["pages"]
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Made by docs/generate.py. Change the code, then run it again. -->"
+WIDTH = 88
+
+OTHER_VARIABLES = {
+    "TOOLFOLD_CONFIG": "The settings file to read where none is named.",
+    "TOOLFOLD_CORPORA": "The folder of corpora that `make bench` and the tests read.",
+}
+
+JSON_KEYS = {
+    "check": "`tools` and `tokens` (of the whole catalog), `errors` and `warnings` (counts), "
+    "`findings` (each `severity`, `kind`, `tools`, `message`), `costliest` (each `name`, "
+    "`tokens`), `retrieval` (`searched`, `found_by_description`, `found_by_paraphrase`, `tools`: "
+    "each `name`, `by_description` and `by_paraphrase` (its place, or null), `shadowed_by`, "
+    "`words_to_add`).",
+    "describe": "`tools`: each `name`, `source`, `description`, `parameters`, `signature`, "
+    "`policy`, `annotations`.",
+    "eval": "one object a line, for each corpus and ranker: `corpus`, `ranker`, `tools`, "
+    "`queries`, "
+    "`recall@1`, `recall@5`, `recall@10`, `all_gold@5`, `mrr`, `ndcg@5`, `false_hit_rate`, "
+    "`recall@5_interval` (95 %), `ms_p50`, `ms_p95`, `build_ms`, `categories`. A rate is null "
+    "where no request counts towards it.",
+    "fold": "`active`, `strategy`, `reason`, `tools_before`, `tools_after`, `kept`, `deferred`, "
+    "`tokens_before`, `tokens_after`, `deferrable_tokens`, `threshold_tokens`, "
+    "`context_length`, `guidance`, `tools` (what the model would see); with `--diff` also "
+    "`entered` and `left`. Tokens are characters over four.",
+    "list": "`count`, `sources` (each with its number of tools), `tools` (each `name`, `source`, "
+    "`summary`, `tokens`).",
+    "search": "`query`, `searched` (how many tools), `hits` (each `name`, `source`, `score`, "
+    "`signature`, `summary`; with `--explain` also `why`), best first.",
+}
+"""What a command prints with `--json`."""
+
+GROUPS = {
+    "Folding": ["fold", "Folded", "Report"],
+    "What a call comes to": ["Answer", "Hit", "Invocation"],
+    "Conversations": ["Session", "SessionStore"],
+    "Tools, catalogs, scopes": ["Tool", "Catalog", "Scope", "EVERYTHING"],
+    "Settings": ["Settings", "Reranker", "load_settings"],
+    "Tokens": ["estimate", "TokenCounter"],
+    "Types": ["Json", "Policy", "Shape"],
+}
+BESIDE = {
+    "toolfold.sources": ["load_catalog", "tool_from_function"],
+    "toolfold.search": ["Ranker", "Match"],
+    "toolfold.demo": ["demo_catalog"],
+}
+"""Public names that are imported from where they live, by module."""
+
+
+def pages() -> dict[Path, str]:
+    """Return the text of every generated page, by its path."""
+    made = {"settings.md": _settings(), "cli.md": _cli(), "api.md": _api()}
+    return {REFERENCE / name: text for name, text in made.items()}
+
+
+# ---- settings
+
+
+def _settings() -> str:
+    lines = [
+        "# Settings",
+        NOTE,
+        "How to give them, and which wins, is in the [guide](../guides/settings-file.md). In a "
+        "file they stand under `tools:` and `tool_search:`. A value that cannot be used is a "
+        "[`ConfigError`](errors.md#configerror).",
+        *_setting_entries(Settings, ""),
+        "## The reranker block",
+        "Keys of the block `reranker`.",
+        *_setting_entries(Reranker, "reranker."),
+        "## Presets",
+        "A preset stands for a list of names and patterns in `core` and `never_defer`.",
+        *(f"- `preset:{name}`: {_codes(names)}" for name, names in PRESETS.items()),
+        "## Other environment variables",
+        "Any other variable that starts with `TOOLFOLD_` is an error, so that a misspelt one "
+        "is noticed.",
+        *(
+            f"- `{name}`: {OTHER_VARIABLES.get(name, '')}"
+            for name in sorted(load._OTHER_VARIABLES)  # pyright: ignore[reportPrivateUsage]
+        ),
+    ]
+    return _joined(lines)
+
+
+def _setting_entries(cls: Any, prefix: str) -> Iterator[str]:
+    for item in dataclasses.fields(cls):
+        key = prefix + item.name
+        yield f"{'###' if prefix else '##'} `{key}`"
+        yield item.metadata["meaning"]
+        kind = item.metadata["kind"]
+        if kind.name == "block":
+            yield "Its keys are [below](#the-reranker-block)."
+            continue
+        yield f"- Takes: {_kind(kind)}"
+        yield f"- Default: `{_default(item)}`"
+        yield f"- Environment: `TOOLFOLD_{key.replace('.', '_').upper()}`"
+        flags = list(_flags(item.name)) if not prefix else []
+        if flags:
+            yield f"- Flag: {', '.join(flags)}"
+
+
+def _kind(kind: Any) -> str:
+    text = " | ".join(f"`{choice}`" for choice in kind.choices) or str(kind)
+    if kind.name == "switch":
+        text += "; true means `on`, false means `off`"
+    return text
+
+
+def _default(item: Any) -> str:
+    value = item.default if item.default is not dataclasses.MISSING else item.default_factory()
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value))
+    if isinstance(value, str) and value and value == value.strip():
+        return value
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def _flags(name: str) -> Iterator[str]:
+    flag = f"--{name.replace('_', '-')}"
+    for command, _, own in _commands():
+        if any(flag in option.opts for option in own.params):
+            yield f"`{flag}` of `toolfold {command}`"
+
+
+# ---- the command line
+
+
+def _cli() -> str:
+    lines = [
+        "# Command line",
+        NOTE,
+        "Data goes to standard output, everything else to standard error. Colour is for "
+        "terminals only. `--json` prints one object: indented on a terminal, one line in a "
+        "pipe. An error is one line that says what is wrong and one that says what to do.",
+        _joined(
+            [
+                "| exit code | meaning |\n|---|---|",
+                "| 0 | done; a search without hits included |",
+                "| 1 | the operation failed: a tool is not there, `check` found an error |",
+                "| 2 | a flag, a setting or a catalog cannot be used |",
+            ]
+        ).strip(),
+        "## toolfold",
+        *_help(main, _context(main, "toolfold", None)),
+    ]
+    for name, context, command in _commands():
+        lines += [f"## toolfold {name}", *_help(command, context)]
+        if name in JSON_KEYS:
+            lines.append(f"With `--json`: {JSON_KEYS[name]}")
+    return _joined(lines)
+
+
+def _commands() -> Iterator[tuple[str, click.Context, click.Command]]:
+    root = _context(main, "toolfold", None)
+    for name in main.list_commands(root):
+        command = main.get_command(root, name)
+        assert command is not None
+        yield name, _context(command, name, root), command
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    return command.make_context(
+        name, [], parent=parent, resilient_parsing=True, terminal_width=WIDTH
+    )
+
+
+def _help(command: click.Command, context: click.Context) -> Iterator[str]:
+    text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    yield f"```text\n{text}\n```"
+
+
+# ---- the library
+
+
+def _api() -> str:
+    errors = [name for name in toolfold.__all__ if name.endswith("Error")]
+    grouped = {name for names in GROUPS.values() for name in names} | set(errors)
+    groups = {**GROUPS, "Errors": errors}
+    if others := [name for name in toolfold.__all__ if name not in grouped]:
+        groups["Others"] = others
+    lines = [
+        "# Library",
+        NOTE,
+        "Every name in `toolfold.__all__`: this is what a version number promises to keep. "
+        "Types are written as in the source.",
+    ]
+    for title, names in groups.items():
+        lines.append(f"## {title}")
+        for name in names:
+            lines += _entry(name, getattr(toolfold, name), "toolfold")
+    lines.append("## Beside the top level")
+    for module, names in BESIDE.items():
+        for name in names:
+            lines += _entry(name, getattr(importlib.import_module(module), name), module)
+    return _joined(lines)
+
+
+def _entry(name: str, value: Any, module: str) -> Iterator[str]:
+    yield f"### `{name}`" if module == "toolfold" else f"### `{module}.{name}`"
+    if module == "toolfold" and name in (*GROUPS["Types"], "EVERYTHING", "TokenCounter"):
+        text, written = _constant(name)
+        yield f"{text} `{written}`"
+    elif inspect.isclass(value) and issubclass(value, Exception):
+        yield f"{_summary(value)} See [Errors](errors.md#{name.lower()})."
+    elif value in (Settings, Reranker):
+        keys = "settings.md" if value is Settings else "settings.md#the-reranker-block"
+        yield f"{_summary(value)} Its fields are the keys of [Settings]({keys})."
+        yield from _members(value)
+    elif inspect.isclass(value):
+        yield _summary(value)
+        if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
+            yield from _fields(value)
+        elif not getattr(value, "_is_protocol", False):
+            yield _code(name, value)
+        yield from _members(value)
+    else:
+        yield _summary(value)
+        yield _code(name, value)
+        yield from _arguments(value)
+
+
+def _fields(cls: Any) -> Iterator[str]:
+    texts = _attribute_texts(cls)
+    if not dataclasses.is_dataclass(cls):
+        for name, hint in inspect.get_annotations(cls).items():
+            yield f"- `{name}: {getattr(hint, '__forward_arg__', hint)}`: {texts.get(name, '')}"
+        return
+    for item in dataclasses.fields(cls):
+        default = item.default if item.init else dataclasses.MISSING
+        shown = "" if default is dataclasses.MISSING else f" = {default!r}"
+        text = texts.get(item.name)
+        said = f": {text}" if text else ""
+        yield f"- `{item.name}: {item.type}{shown}`{said}{'' if item.init else ' Computed.'}"
+
+
+def _members(cls: Any) -> Iterator[str]:
+    own = {name: value for name, value in vars(cls).items() if not name.startswith("_")}
+    for name, value in own.items():
+        if isinstance(value, property):
+            returned = _return(value.fget)
+            yield f"- property `{name}: {returned}`: {_summary(value)}"
+        function = value.__func__ if isinstance(value, classmethod) else value
+        if inspect.isfunction(function):
+            yield f"- `{name}{_signature(function)}`: {_summary(function)}"
+
+
+def _arguments(function: Any) -> Iterator[str]:
+    parsed = docstring_parser.parse(inspect.getdoc(function) or "")
+    for item in parsed.params:
+        text = " ".join((item.description or "").split())
+        yield f"- `{item.arg_name}`: {text}"
+    for item in parsed.raises:
+        text = " ".join((item.description or "").split())
+        yield f"- raises [`{item.type_name}`](errors.md#{str(item.type_name).lower()}): {text}"
+
+
+def _code(name: str, value: Any) -> str:
+    line = f"{name}{_signature(value)}"
+    if len(line) > WIDTH:
+        parameters = [_parameter(p) for p in inspect.signature(value).parameters.values()]
+        star = next((i for i, p in enumerate(_parameters(value)) if p.kind is p.KEYWORD_ONLY), None)
+        if star is not None:
+            parameters.insert(star, "*")
+        line = f"{name}(\n    " + ",\n    ".join(parameters) + f",\n) -> {_return(value)}"
+    return f"```text\n{line}\n```"
+
+
+def _parameters(value: Any) -> list[inspect.Parameter]:
+    own = inspect.signature(value).parameters.values()
+    return [parameter for parameter in own if parameter.name not in ("self", "cls")]
+
+
+def _return(function: Any) -> str:
+    return inspect.signature(function).return_annotation
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    if inspect.isfunction(default):
+        shown = f" = {default.__name__}"
+    elif default is toolfold.EVERYTHING:
+        shown = " = EVERYTHING"
+    else:
+        shown = "" if default is inspect.Parameter.empty else f" = {default!r}"
+    star = {parameter.VAR_KEYWORD: "**", parameter.VAR_POSITIONAL: "*"}.get(parameter.kind, "")
+    return f"{star}{parameter.name}: {parameter.annotation}{shown}"
+
+
+def _signature(value: Any) -> str:
+    shown: list[str] = []
+    for parameter in _parameters(value):
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        shown.append(_parameter(parameter))
+    returned = inspect.signature(value).return_annotation
+    is_plain = returned is inspect.Signature.empty or inspect.isclass(value)
+    arrow = "" if is_plain else f" -> {returned}"
+    return f"({', '.join(shown)}){arrow}"
+
+
+def _summary(value: Any) -> str:
+    return (inspect.getdoc(value) or "").split("\n\n", 1)[0].replace("\n", " ")
+
+
+def _attribute_texts(cls: Any) -> dict[str, str]:
+    """Return the texts that stand under the fields of a class."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return dict(_documented(body.body))
+
+
+def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Yield the names that are assigned to, each with the text in the next line."""
+    for statement, after in pairwise(body):
+        if not isinstance(statement, ast.AnnAssign | ast.Assign) or not isinstance(after, ast.Expr):
+            continue
+        name = _target(statement)
+        if name and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            yield name, " ".join(after.value.value.split())
+
+
+def _constant(name: str) -> tuple[str, str]:
+    """Return the text under a public constant, and its value as it is written."""
+    for module in ("tool", "scope", "tokens"):
+        body = ast.parse(inspect.getsource(importlib.import_module(f"toolfold.{module}"))).body
+        texts = dict(_documented(body))
+        for statement in body:
+            if isinstance(statement, ast.AnnAssign | ast.Assign) and _target(statement) == name:
+                assert statement.value is not None
+                return texts.get(name, ""), ast.unparse(statement.value).replace("'", '"')
+    raise LookupError(name)
+
+
+def _target(statement: ast.AnnAssign | ast.Assign) -> str | None:
+    target = statement.target if isinstance(statement, ast.AnnAssign) else statement.targets[0]
+    return target.id if isinstance(target, ast.Name) else None
+
+
+# ---- texts
+
+
+def _codes(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _joined(blocks: list[str]) -> str:
+    """Join blocks with a blank line between them, rows of a list or a table without."""
+    out: list[str] = []
+    for block in blocks:
+        if out and not (block[:2] in ("- ", "| ") and out[-1][:2] in ("- ", "| ")):
+            out.append("")
+        out.append(block)
+    return "\n".join(out) + "\n"
+
+
+def run(arguments: list[str]) -> int:
+    """Write the pages, or compare them; return the exit code."""
+    stale = [path for path, text in pages().items() if not _is(path, text)]
+    if "--check" in arguments:
+        sys.stderr.writelines(f"out of date: {path.name}\n" for path in stale)
+        return 1 if stale else 0
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""A caller's list of tools on its way in: read, scoped, named, and in the shape asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolfold.errors import CatalogError
+from toolfold.scope import Scope
+from toolfold.tool import Shape, Tool, is_mapping
+from toolfold.wire import Entry, read
+
+__all__ = ["intake"]
+
+
+def intake(
+    tools: Iterable[object],
+    aliases: Mapping[str, tuple[str, ...]],
+    scope: Scope,
+    shape: Shape | None,
+    *,
+    lenient: bool,
+) -> tuple[Entry, ...]:
+    """Return the entries of a list that a scope leaves.
+
+    Args:
+        tools: The list, in any shape.
+        aliases: More words under which tools are found, by name.
+        scope: Which tools exist for the caller.
+        shape: The shape in which all are to be written; None leaves each its own.
+        lenient: Whether what cannot be read passes through instead of raising.
+    """
+    entries = _entries(tools, lenient=lenient)
+    entries = entries if scope.holds_everything else _within(entries, scope)
+    entries = _with_aliases(entries, aliases) if aliases else entries
+    return _in_shape(entries, shape) if shape else entries
+
+
+def _entries(tools: Iterable[object], *, lenient: bool) -> tuple[Entry, ...]:
+    if not lenient:
+        return read(tools)
+    items = list(tools)
+    try:
+        return read(items)
+    except CatalogError:
+        return tuple(entry for item in items for entry in _lenient(item))
+
+
+def _lenient(item: object) -> tuple[Entry, ...]:
+    try:
+        return read([item])
+    except CatalogError:
+        # With folding off nothing may stand between the caller and the provider.
+        return (Entry(item, None, (), (), 0),)
+
+
+def _in_shape(entries: Sequence[Entry], shape: Shape) -> tuple[Entry, ...]:
+    """Return the entries with those of another shape taken apart, to be written in this."""
+    return tuple(
+        part
+        for entry in entries
+        for part in ((entry,) if entry.shape in (shape, None) else entry.as_tools())
+    )
+
+
+def _within(entries: Sequence[Entry], scope: Scope) -> tuple[Entry, ...]:
+    """Return the entries with the tools that the scope leaves."""
+    kept: list[Entry] = []
+    for entry in entries:
+        if not entry.tools:
+            if _own_tool(entry) in scope:
+                kept.append(entry)
+            continue
+        inside = [i for i, tool in enumerate(entry.tools) if tool in scope]
+        left = entry if len(inside) == len(entry.tools) else entry.only(inside)
+        if left is not None:
+            kept.append(left)
+    return tuple(kept)
+
+
+def _own_tool(entry: Entry) -> Tool:
+    """Return what a provider's own entry, or an unreadable one, is called, for a scope to judge."""
+    raw: Mapping[str, object] = entry.raw if is_mapping(entry.raw) else {}
+    named = [raw[key] for key in ("name", "type") if isinstance(raw.get(key), str)]
+    return Tool(str(next(iter([*named, *raw, "unreadable"]))) or "unreadable")
+
+
+def _with_aliases(
+    entries: Sequence[Entry], aliases: Mapping[str, tuple[str, ...]]
+) -> tuple[Entry, ...]:
+    return tuple(
+        entry._replace(tools=tuple(tool.with_aliases(aliases) for tool in entry.tools))
+        for entry in entries
+    )

@@ -1,0 +1,47 @@
+"""The rankers by name, and the one that settings ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from toolfold.search.ranker import Ranker
+from toolfold.settings import Settings
+
+__all__ = ["RANKERS", "chosen_ranker"]
+
+
+def _hybrid(settings: Settings) -> Ranker:
+    from toolfold.search.hybrid import Hybrid
+
+    return Hybrid(settings.cache_dir)
+
+
+def _bm25(settings: Settings) -> Ranker:
+    from toolfold.search.lexical import BM25
+
+    return BM25()
+
+
+def _keyword(settings: Settings) -> Ranker:
+    from toolfold.search.keyword import Keyword
+
+    return Keyword()
+
+
+RANKERS: dict[str, Callable[[Settings], Ranker]] = {
+    "hybrid": _hybrid,
+    "bm25": _bm25,
+    "keyword": _keyword,
+}
+"""The rankers that come with toolfold, by name. Each is imported when it is chosen."""
+
+
+def chosen_ranker(settings: Settings) -> Ranker:
+    """Return the ranker that settings ask for, its matches reordered where they say so."""
+    own = {"bridge": "hybrid", "stub": "keyword"}[settings.strategy]
+    ranker = RANKERS[own if settings.ranker == "default" else settings.ranker](settings)
+    if not settings.reranker.enabled:
+        return ranker
+    from toolfold.search.endpoint import Reranked
+
+    return Reranked(ranker, settings.reranker)

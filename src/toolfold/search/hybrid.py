@@ -1,0 +1,234 @@
+"""The default ranker: words and vectors, weighed by the evidence of each request.
+
+Words and vectors each propose candidates, for the whole request and for each need in it.
+What speaks for a candidate is a row of numbers; a small network, trained on many
+catalogs, turns it into a score, and a logistic turns the best rows into the probability
+that any tool serves the request at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, log1p, log10
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolfold.search.build import index_arrays
+from toolfold.search.clauses import clauses
+from toolfold.search.dense import table
+from toolfold.search.lexical import BM25Searcher, Words, query_terms
+from toolfold.search.lexicon import readings
+from toolfold.search.ranker import Match
+from toolfold.search.scorer import FEATURES, Scorer, scorer
+from toolfold.search.text import is_telling, raw_words
+from toolfold.search.vectors import Vectors, best_places
+from toolfold.tool import Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["Hybrid", "HybridSearcher"]
+
+CANDIDATES = 40
+CLAUSE_CANDIDATES = 12
+LITERAL_WORDS = 3
+"""Up to how many words a query may be nothing but words of a name."""
+LITERAL_CHANCE = 0.9
+"""How probable it is then, at least, that the tool is meant."""
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Ranks by words and by meaning, and knows when nothing fits."""
+
+    cache: str = "off"
+    """Where the index of a large list is kept: `auto`, `off` or a folder."""
+
+    name = "hybrid"
+    calibrated = True
+
+    def searcher(self, tools: Sequence[Tool]) -> HybridSearcher:
+        """Return a searcher over the tools."""
+        columns, vectors = index_arrays(tools, self.cache)
+        order = sorted(range(len(tools)), key=lambda i: tools[i].digest)
+        names = [tool.name for tool in tools]
+        return HybridSearcher(
+            Words(columns), Vectors(vectors), names, order, table().query, scorer()
+        )
+
+
+class Evidence(NamedTuple):
+    """The candidates of a request, and what speaks for each."""
+
+    places: NDArray[np.intp]
+    """The candidates' places in the list, in order."""
+    features: Floats
+    """A row of numbers for each, as `FEATURES` names them."""
+
+
+class HybridSearcher:
+    """Answers queries over one list of tools.
+
+    Args:
+        words: The inverted index.
+        vectors: The tools' vectors.
+        names: The tools' names.
+        order: The tools' places in an order that depends on their content alone.
+        embed: Returns the unit vector of a request.
+        scorer: What the evidence is worth.
+    """
+
+    def __init__(
+        self,
+        words: Words,
+        vectors: Vectors,
+        names: Sequence[str],
+        order: Sequence[int],
+        embed: Callable[[str], Floats],
+        scorer: Scorer,
+    ) -> None:
+        import numpy as np
+
+        self._embed = embed
+        self._scorer = scorer
+        self._words = words
+        self._vectors = vectors
+        self._lexical = BM25Searcher(words, names)
+        self._tie = np.empty(len(names), dtype=np.int64)
+        self._tie[np.asarray(order, dtype=np.int64)] = np.arange(len(names))
+
+    def search(self, query: str, limit: int) -> Sequence[Match]:
+        """Return the best matches; the first one's score is the probability that it serves."""
+        if not self._words.size:
+            return ()
+        found = [self._found(text, limit) for text in readings(query, self._words.__contains__)]
+        return found[0] if len(found) == 1 else _best_of(found)[:limit]
+
+    def _found(self, query: str, limit: int) -> list[Match]:
+        """Return the best matches for one reading of a request."""
+        import numpy as np
+
+        evidence = self.evidence(query)
+        scores = self._scorer.scores(evidence.features)
+        chance = self._scorer.probability(evidence.features, scores)
+        order = np.lexsort((evidence.places, -scores))[:limit]
+        if self._is_literal(query, evidence):
+            chance = max(chance, LITERAL_CHANCE)
+        best = float(scores[order[0]])
+        found = [
+            Match(int(evidence.places[i]), chance * exp(float(scores[i]) - best)) for i in order
+        ]
+        return self._with_letters(query, found)[:limit]
+
+    def explain(self, query: str, position: int) -> str:
+        """Say how near the tool is in meaning, and which words match."""
+        import numpy as np
+
+        texts = readings(query, self._words.__contains__)
+        vectors = np.stack([self._embed(text) for text in texts])
+        near = float(self._vectors.exact(vectors, [position]).max())
+        words = self._lexical.explain(query, position)
+        shared = words if words.startswith("words ") else "no word in common"
+        chance = next((m.score for m in self.search(query, 50) if m.position == position), 0.0)
+        return f"meaning {near:.2f}; {shared}; probability {chance:.2f}"
+
+    def _is_literal(self, query: str, evidence: Evidence) -> bool:
+        """Whether a query of a few words is said, word for word, by the name of a candidate."""
+        words = list(raw_words(query))
+        if len([word for word in words if is_telling(word)] or words) > LITERAL_WORDS:
+            return False
+        return bool((evidence.features[:, FEATURES.index("name_share")] > 0.999).any())
+
+    def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
+        """Put tools whose names hold the letters of the query first, where no word fits."""
+        if any(self._words.posting(term) for term in query_terms(query)):
+            return found
+        letters = self._lexical.by_letters(query, len(found) or 1)
+        whole = [match for match in letters if match.score == 1]
+        held = {match.position for match in whole}
+        return [*whole, *(match for match in found if match.position not in held)]
+
+    def evidence(self, query: str) -> Evidence:
+        """Gather candidates and what speaks for each."""
+        import numpy as np
+
+        needs = clauses(query)
+        texts = [query, *needs] if len(needs) > 1 else [query]
+        vectors = np.stack([self._embed(text) for text in texts])
+        near = self._vectors.search(vectors, CANDIDATES, CLAUSE_CANDIDATES)
+        terms = [query_terms(text) for text in texts]
+        lexical = [self._words.scores(own) for own in terms]
+        chosen = [near.candidates]
+        for i, scores in enumerate(lexical):
+            chosen.append(self._best(scores, CLAUSE_CANDIDATES if i else CANDIDATES))
+        places = np.unique(np.concatenate(chosen))
+        said = self._words.coverage(terms, places)
+        cosine = self._vectors.exact(vectors, places)
+        rows = slice(1, None) if len(texts) > 1 else slice(0, 1)
+
+        tops = [max(float(scores.max()), 1e-6) for scores in lexical]
+        lex = lexical[0][places]
+        whole = cosine[0]
+        coverage = said.covered[0]
+        z = (whole - near.mean) / near.deviation
+        clause_gap = cosine[rows] - near.best[rows, None]
+        own = zip(lexical[rows], tops[rows], strict=True)
+        clause_lexical = np.stack([scores[places] / top for scores, top in own])
+        clause_coverage = said.covered[rows]
+        simple = clause_lexical * 0.5 + 1.5 * clause_gap + 0.3 * clause_coverage
+        rank = np.stack([_ranks(row) for row in simple])
+        features: dict[str, Any] = {
+            "lex_top": lex / tops[0],
+            "lex_log": np.log1p(lex) / 3,
+            "coverage": coverage,
+            "coverage_gap": coverage - coverage.max(),
+            "cosine": whole,
+            "cosine_gap": whole - near.best[0],
+            "cosine_z": z / 5,
+            "name_said": np.minimum(said.named / self._words.name_mass[places], 2),
+            "name_share": said.named / said.mass,
+            "lex_rank": 5 / (5 + _ranks(lex)),
+            "dense_rank": 5 / (5 + _ranks(whole)),
+            "clause_cosine": cosine[rows].max(0),
+            "clause_gap": clause_gap.max(0),
+            "clause_lex": clause_lexical.max(0),
+            "clause_coverage": clause_coverage.max(0),
+            "clause_rank": 3 / (3 + rank.min(0)),
+            "best_coverage": float(coverage.max()),
+            "best_cosine": float(near.best[0]),
+            "best_z": float(z.max()) / 5,
+            "length": log1p(said.length) / 3,
+            "clauses": len(needs) / 4,
+            "size": log10(self._words.size + 1) / 4,
+        }
+        columns = np.empty((len(places), len(FEATURES)), dtype=np.float32)
+        for i, name in enumerate(FEATURES):
+            columns[:, i] = features[name]
+        return Evidence(places, columns)
+
+    def _best(self, scores: Floats, k: int) -> NDArray[np.intp]:
+        """Return the places of the k best positive scores; which of equals, content decides."""
+        import numpy as np
+
+        edge = scores[best_places(scores, k)].min()
+        places = np.flatnonzero(scores >= edge if edge > 0 else scores > 0)
+        return places[np.lexsort((self._tie[places], -scores[places]))[:k]]
+
+
+def _best_of(readings: Sequence[Sequence[Match]]) -> list[Match]:
+    """Return the matches of several readings, each as its best reading scores it."""
+    scores: dict[int, float] = {}
+    for match in (match for found in readings for match in found):
+        scores[match.position] = max(match.score, scores.get(match.position, 0.0))
+    return [Match(i, s) for i, s in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def _ranks(values: Floats) -> NDArray[np.intp]:
+    """Return how many values are greater than each: equals share a rank, in whatever order."""
+    import numpy as np
+
+    rounded = np.round(values, 5)
+    return len(values) - np.searchsorted(np.sort(rounded), rounded, side="right")

@@ -1,0 +1,86 @@
+"""Texts cut into the rows of the embedding table.
+
+The vocabulary is word pieces, whole words and pairs of words that belong together ("pull
+request"). Training cuts texts with this very module, so it imports nothing of toolfold.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+__all__ = ["NUMBER", "Pieces", "lead", "words"]
+
+NUMBER = "[NUM]"
+"""The row that stands for every number."""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
+_SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
+_PIECE_LIMIT = 24
+_TEXT_LIMIT = 8_000
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without accents, split at case changes."""
+    text = _CAMEL.sub(" ", text[:_TEXT_LIMIT])
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return _WORD.findall(text.lower())
+
+
+def lead(description: str) -> tuple[str, str]:
+    """Return the first sentence of a description, and the rest."""
+    parts = _SENTENCE.split(description.strip(), maxsplit=1)
+    return parts[0], parts[1] if len(parts) > 1 else ""
+
+
+class Pieces:
+    """Turns words into row numbers of the embedding table.
+
+    Args:
+        vocabulary: The pieces, in the order of the rows. One that continues a word begins
+            with `##`; a pair of words has a blank between them.
+    """
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self.row = {piece: i for i, piece in enumerate(vocabulary)}
+        self.pieces = lru_cache(maxsize=65_536)(self._pieces)
+
+    def rows(self, text: str, limit: int) -> list[int]:
+        """Return the rows of a text: the pieces of each word, and known pairs of neighbours."""
+        row = self.row
+        found: list[int] = []
+        previous = ""
+        for word in words(text):
+            found.extend(self.pieces(word))
+            pair = row.get(f"{previous} {word}") if previous else None
+            if pair is not None:
+                found.append(pair)
+            previous = word
+            if len(found) >= limit:
+                return found[:limit]
+        return found
+
+    def _pieces(self, word: str) -> tuple[int, ...]:
+        row = self.row
+        if word in row:
+            return (row[word],)
+        if word.isdigit():
+            return (row[NUMBER],) if NUMBER in row else ()
+        found: list[int] = []
+        start = 0
+        while start < len(word):
+            end = min(len(word), start + _PIECE_LIMIT)
+            mark = "##" if start else ""
+            while end > start and mark + word[start:end] not in row:
+                end -= 1
+            if end == start:
+                break
+            found.append(row[mark + word[start:end]])
+            start = end
+        return tuple(found)

@@ -1,0 +1,117 @@
+"""The vectors of a list of tools, and what is nearest to a few query vectors.
+
+In a large list a first look at the leading dimensions, which carry most of what tells
+tools apart, leaves few to be compared in full. Products are taken in blocks too small for
+the linear-algebra library to spread over threads: on a busy machine waiting for those
+costs more than the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["Near", "Vectors", "best_places"]
+
+LARGE = 12_000
+"""From how many tools on a first look is worth its while."""
+
+_LEADING = 64
+_SHORTLIST = 200
+_BLOCK = 512
+_SAMPLED = 1_024
+
+
+class Near(NamedTuple):
+    """What lies near some query vectors."""
+
+    candidates: NDArray[np.intp]
+    """The places of the nearest tools, of any of the queries."""
+    best: Floats
+    """The cosine of the nearest, for each query."""
+    mean: float
+    """The mean cosine of the first query over all tools."""
+    deviation: float
+    """Its standard deviation."""
+
+
+class Vectors:
+    """Unit vectors, one a tool.
+
+    Args:
+        matrix: The vectors, one a row.
+    """
+
+    def __init__(self, matrix: Floats) -> None:
+        import numpy as np
+
+        self._matrix = matrix
+        self._size = len(matrix)
+        self._looks_twice = self._size >= LARGE
+        dimensions = _LEADING if self._looks_twice else matrix.shape[1]
+        self._blocks = [
+            np.ascontiguousarray(matrix[i : i + _BLOCK, :dimensions].T)
+            for i in range(0, self._size, _BLOCK)
+        ]
+        # Sums in double precision, so that the order of the tools does not show.
+        self._sum = np.zeros(matrix.shape[1])
+        self._moment = np.zeros((matrix.shape[1], matrix.shape[1]))
+        for i in range(0, self._size, _BLOCK):
+            block = matrix[i : i + _BLOCK]
+            self._sum += block.sum(axis=0, dtype=np.float64)
+            self._moment += block.T @ block
+
+    def search(self, queries: Floats, k: int, k_more: int) -> Near:
+        """Return the `k` nearest of the first query and the `k_more` nearest of each other."""
+        import numpy as np
+
+        dimensions = _LEADING if self._looks_twice else queries.shape[1]
+        leading = np.ascontiguousarray(queries[:, :dimensions])
+        scores = np.empty((len(queries), self._size), dtype=np.float32)
+        for i, block in enumerate(self._blocks):
+            np.matmul(leading, block, out=scores[:, i * _BLOCK : i * _BLOCK + block.shape[1]])
+        found: list[NDArray[np.intp]] = []
+        best = np.empty(len(queries), dtype=np.float32)
+        for i, query in enumerate(queries):
+            places = best_places(scores[i], _SHORTLIST if self._looks_twice else k)
+            values = self._matrix[places] @ query if self._looks_twice else scores[i][places]
+            best[i] = values.max()
+            found.append(places[best_places(values, k_more if i else k)])
+        mean, deviation = self._spread(queries[0].astype(np.float64))
+        return Near(np.concatenate(found), best, mean, deviation)
+
+    def exact(self, queries: Floats, places: Sequence[int] | NDArray[Any]) -> Floats:
+        """Return the cosines of queries (rows) with the tools at some places (columns)."""
+        return queries @ self._matrix[places].T
+
+    def _spread(self, query: NDArray[np.float64]) -> tuple[float, float]:
+        """Return mean and standard deviation of a query's cosine over all tools."""
+        mean = float(self._sum @ query) / self._size
+        variance = float(query @ self._moment @ query) / self._size - mean * mean
+        return mean, max(max(variance, 0.0) ** 0.5, 1e-4)
+
+
+def best_places(scores: NDArray[Any], k: int) -> NDArray[np.intp]:
+    """Return the places of the k highest scores, in no order; of all where they are fewer."""
+    import numpy as np
+
+    if k >= len(scores):
+        return np.arange(len(scores))
+    step = len(scores) // _SAMPLED
+    if step >= 8:
+        # What a sample says is exceeded by some three times k, few to look through; where it
+        # errs and too few are left, all are looked through after all.
+        sample = scores[::step]
+        kept = min(len(sample) - 1, 3 * k // step + 4)
+        edge = np.partition(sample, len(sample) - kept)[len(sample) - kept]
+        places = np.flatnonzero(scores >= edge)
+        if len(places) >= k:
+            values = scores[places]
+            return places[np.argpartition(values, len(values) - k)[len(values) - k :]]
+    return np.argpartition(scores, len(scores) - k)[len(scores) - k :]

@@ -1,0 +1,260 @@
+"""Every word that a model reads, as it stands: a change here is a change of behaviour."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolfold import Settings, Shape, Tool, fold, prompts
+
+SEARCH = (
+    "Find tools that are not listed here, by what they do. Hits come with their signatures: "
+    "most can be run with tool_call at once. 3 tools folded."
+)
+SEARCH_SCHEMA = (
+    '{"type":"object","properties":{"query":{"type":"string","description":"What you need, or a '
+    'tool\'s name; several needs separated by |"},"limit":{"type":"integer","description":'
+    '"Hits per need"}},"required":["query"]}'
+)
+DESCRIBE = "Get the full schema of a found tool, if its signature is not enough."
+DESCRIBE_SCHEMA = (
+    '{"type":"object","properties":{"name":{"type":"string","description":"One name, or several '
+    'with commas"}},"required":["name"]}'
+)
+CALL = "Run a found tool. Listed tools are called directly instead."
+CALL_SCHEMA = (
+    '{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"}},'
+    '"required":["name","arguments"]}'
+)
+
+
+def one(head: str, name: str, description: str, key: str, schema: str, tail: str) -> str:
+    return f'{head}"name":"{name}","description":"{description}","{key}":{schema}{tail}'
+
+
+def three(head: str, key: str, tails: tuple[str, str, str]) -> str:
+    return ",".join(
+        one(head, name, description, key, schema, tail)
+        for name, description, schema, tail in (
+            ("tool_search", SEARCH, SEARCH_SCHEMA, tails[0]),
+            ("tool_describe", DESCRIBE, DESCRIBE_SCHEMA, tails[1]),
+            ("tool_call", CALL, CALL_SCHEMA, tails[2]),
+        )
+    )
+
+
+READS = ',"annotations":{"readOnlyHint":true}}'
+BRIDGES: dict[Shape, str] = {
+    "openai-chat": "[" + three('{"type":"function","function":{', "parameters", ("}}",) * 3) + "]",
+    "openai-responses": "[" + three('{"type":"function",', "parameters", ("}",) * 3) + "]",
+    "anthropic": "[" + three("{", "input_schema", ("}",) * 3) + "]",
+    "mcp": "["
+    + three(
+        "{",
+        "inputSchema",
+        (
+            f',"title":"Search tools"{READS}',
+            f',"title":"Describe tools"{READS}',
+            ',"title":"Call a tool"}',
+        ),
+    )
+    + "]",
+    "gemini": '[{"functionDeclarations":[' + three("{", "parametersJsonSchema", ("}",) * 3) + "]}]",
+    "plain": "[" + three("{", "parameters", ("}",) * 3) + "]",
+}
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("shape", BRIDGES)
+def test_the_bridge_in_each_wire_shape_is_these_bytes(shape: Shape) -> None:
+    tools = [Tool("a", "A.", source="s"), Tool("b", "B.", source="s"), Tool("c")]
+
+    folded = fold(tools, settings=Settings(enabled="on", listing="off"), shape=shape)
+
+    assert compact(folded.tools) == BRIDGES[shape]
+
+
+def test_the_bridges_guidance() -> None:
+    assert fold([Tool("a")], settings=Settings(enabled="on")).guidance == (
+        "Not all of your tools are listed. Before you say that something cannot be done, look for "
+        "a tool with tool_search, then run it with tool_call. Call listed tools directly."
+    )
+
+
+def test_the_search_tool_beside_stubs() -> None:
+    folded = fold([Tool("a")], settings=Settings(enabled="on", strategy="stub"))
+
+    assert compact(folded.tools[-1]) == (
+        '{"type":"function","function":{"name":"tool_search","description":"Load the parameters '
+        'of tools listed without them, by name or by what they do. 1 tool can be loaded.",'
+        '"parameters":{"type":"object","properties":{"query":{"type":"string","description":'
+        '"A tool\'s name, or what you need; empty lists all names"}},"required":["query"]}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (prompts.plural(1, "tool"), "1 tool"),
+        (prompts.plural(1_226, "tool"), "1,226 tools"),
+        (prompts.found(2, "a b", 9), '2 of 9 tools for "a b":'),
+        (prompts.hit("a(b: string)", "s", "Do it."), "- a(b: string) [s]: Do it."),
+        (prompts.hit("a()", None, ""), "- a()"),
+        (prompts.hit_in_short("a"), "- a"),
+        (prompts.hits_left_out(1), "(1 more hit left out. Narrow the query to see others.)"),
+        (
+            prompts.needs_left_out(2),
+            "(2 further needs not searched. Search again for the rest.)",
+        ),
+        (prompts.names_left_out(2), "(2 more tools left out. Describe fewer at once.)"),
+        (prompts.HITS_FOOT, "Run one with tool_call(name, arguments)."),
+        (prompts.REVEALED_FOOT, "Their parameters are loaded. Call them directly."),
+        (
+            prompts.no_match("fax", 9, {}, 1),
+            'No tool matches "fax" (9 tools searched). Try other words, or go on without a tool.',
+        ),
+        (
+            prompts.no_match("fax", 9, {"git": 5, "slack": 4}, 2),
+            'No tool matches "fax" (9 tools searched). There are tools of git (5), slack (4). Try '
+            "other words, or go on without a tool.",
+        ),
+        (
+            prompts.no_match("fax", 9, {"git": 5, "slack": 4}, 0, sources_at_most=1),
+            'No tool matches "fax" (9 tools searched). There are tools of git (5) and 1 more '
+            "source. Try other words, or go on without a tool.",
+        ),
+        (
+            prompts.no_match("fax", 9, {"git": 9}, 3),
+            'No tool matches "fax" (9 tools searched). That was search 3 in a row without a '
+            "match: stop searching. Go on without a tool, or tell the user what is missing.",
+        ),
+        (prompts.source_counts({"a": 1, "b": 2}, 9, 3), "a (1), b (2), others (3)"),
+        (prompts.names_there_are(["a", "b"], 2), "Tools: a, b"),
+        (prompts.names_there_are(["a", "b"], 5), "Tools: a, b and 3 more"),
+        (prompts.BLANK_QUERY, "The query is blank. Say in a few words what you need."),
+        (prompts.QUERY_MISSING, 'tool_search needs a query, as {"query": "what you need"}.'),
+        (prompts.NAME_MISSING, 'Which tool? Give its name, as {"name": "…"}.'),
+        (
+            prompts.CALL_NAME_MISSING,
+            'Which tool? Give its name, as {"name": "…", "arguments": {…}}.',
+        ),
+        (prompts.call_directly("a"), "a is one of your listed tools: call it directly."),
+        (prompts.not_available("a", []), '"a" is not available in this session.'),
+        (
+            prompts.not_available("a", ["b", "c"]),
+            '"a" is not available in this session. Did you mean b or c?',
+        ),
+        (prompts.search_for_it(), "Find tools with tool_search."),
+        (
+            prompts.bridge_in_bridge("tool_search"),
+            "tool_call cannot run tool_search: call tool_search directly.",
+        ),
+        (
+            prompts.bridge_in_bridge("tool_call"),
+            "tool_call cannot run itself. Give it the name of the tool that you want to run.",
+        ),
+        (
+            prompts.bad_arguments("a", [("", "missing argument 'b'"), ("c.d", "is odd")], "a(b)"),
+            "a was not run. missing argument 'b'; c.d: is odd. Signature: a(b)",
+        ),
+        (
+            prompts.unreadable_arguments("a", "they are odd", "a(b)"),
+            "a was not run: they are odd. Send one JSON object. Signature: a(b)",
+        ),
+        (
+            prompts.unreadable_arguments("a", "they are odd", None),
+            "a was not run: they are odd. Send one JSON object.",
+        ),
+        (prompts.description_cut(), "(Texts were shortened to fit.)"),
+        (
+            prompts.schema_cut("a(b)"),
+            "(The schema is too long to show.) Signature: a(b)",
+        ),
+        (prompts.quoted("a\n" + "b" * 200), '"a ' + "b" * 117 + '…"'),
+    ],
+)
+def test_each_text_stands_as_it_is_written_here(text: str, expected: str) -> None:
+    assert text == expected
+
+
+# ---- listing
+
+
+def listed(tools: list[Tool], **settings: Any) -> str:
+    folded = fold(tools, settings=Settings(enabled="on", **settings), core=["core_*"])
+    return folded.tools[0]["function"]["description"].removeprefix(
+        SEARCH[: -len("3 tools folded.")]
+    )
+
+
+FORGE = [Tool(f"forge.{name}", source="forge") for name in ("merge", "fork", "clone")]
+MAIL = [Tool("mcp__mail__send", source="mail"), Tool("mcp__mail__read", source="mail")]
+
+
+def test_the_listing_can_be_off() -> None:
+    assert listed([*FORGE, *MAIL], listing="off") == "5 tools folded."
+    assert listed(FORGE[:1], listing="off") == "1 tool folded."
+
+
+def test_the_listing_names_sources_with_counts_by_default() -> None:
+    assert listed([*MAIL, *FORGE]) == "5 tools of forge (3), mail (2)."
+    assert listed([*MAIL, *FORGE, Tool("x")]) == "6 tools of forge (3), mail (2), others (1)."
+    assert listed([Tool("x"), Tool("y")]) == "2 tools folded."
+
+
+def test_the_listing_can_name_every_tool_by_source() -> None:
+    assert listed([*MAIL, *FORGE, Tool("x")], listing="names") == (
+        "6 tools, by source:\nothers: x\nforge: clone fork merge\nmail: read send"
+    )
+
+
+def test_a_listed_name_is_short_only_where_it_means_one_tool_of_the_scope() -> None:
+    tools = [*FORGE, Tool("other.fork", source="other")]
+
+    assert listed(tools, listing="names") == (
+        "4 tools, by source:\nforge: clone forge.fork merge\nother: other.fork"
+    )
+    beside_core = fold(
+        [Tool("fork"), *FORGE], core=["fork"], settings=Settings(enabled="on", listing="names")
+    )
+    assert "forge: clone forge.fork merge" in beside_core.tools[1]["function"]["description"]
+
+
+def test_over_its_budget_the_largest_sources_shrink_to_a_count_first() -> None:
+    large = [Tool(f"large.a_rather_long_name_{i}", source="large") for i in range(30)]
+    middle = [Tool(f"middle.another_long_name_{i}", source="middle") for i in range(8)]
+
+    tight = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=100)
+    tighter = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=50)
+
+    assert tight == (
+        "40 tools, by source:\nlarge (30)\nmail: read send\nmiddle: "
+        + " ".join(f"another_long_name_{i}" for i in range(8))
+    )
+    assert tighter == "40 tools, by source:\nlarge (30)\nmail: read send\nmiddle (8)"
+
+
+def test_where_not_even_that_fits_counts_stand_alone() -> None:
+    tools = [Tool(f"s{i:03}.x", source=f"source_number_{i:03}") for i in range(200)]
+
+    names = listed(tools, listing="names", listing_max_tokens=50)
+    sources = listed(tools, listing="sources", listing_max_tokens=50)
+
+    assert names == sources
+    assert sources.startswith("200 tools of source_number_000 (1), source_number_001 (1), ")
+    assert sources.endswith(" more sources.")
+    assert len(sources) <= 4 * 50 + len("200 tools")
+    wide = [Tool(f"{i}.x", source=str(i) * 60) for i in range(9)]
+    assert listed(wide, listing_max_tokens=50).startswith("9 tools of 00000")
+
+
+def test_the_listing_does_not_depend_on_the_order_of_the_tools() -> None:
+    tools = [*FORGE, *MAIL, Tool("x")]
+
+    for listing in ("off", "sources", "names"):
+        assert listed(tools, listing=listing) == listed(tools[::-1], listing=listing)
