@@ -81,7 +81,7 @@ def untrained() -> dict[str, Any]:
     count = len(FEATURES)
     return {
         "mean": np.zeros(count), "deviation": np.ones(count), "w1": np.zeros((count, 1)), "b1": np.zeros(1),
-        "w2": np.zeros(1), "linear": np.zeros(count), "floor": np.zeros(14),
+        "w2": np.zeros(1), "linear": np.zeros(count), "floor": np.zeros(17),
     }  # fmt: skip
 
 

@@ -74,7 +74,13 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
     ahead = float(ordered[0] - ordered[min(5, len(ordered) - 1)])
     product = row[FEATURES.index("coverage")] * row[FEATURES.index("cosine")]
     picked = row[[FEATURES.index(name) for name in _OF_THE_BEST]]
-    return np.array([*picked, float(ordered[0]) / 10, ahead / 10, product], dtype=np.float32)
+    # Among few tools little nearness tells much: what stands out there need not be near.
+    tools = 10 ** (4 * float(row[FEATURES.index("size")]))
+    few = 20 / (20 + tools)
+    near = few * float(row[FEATURES.index("cosine")])
+    stands_out = few * ahead / 10
+    rest = (float(ordered[0]) / 10, ahead / 10, product, few, near, stands_out)
+    return np.array([*picked, *rest], dtype=np.float32)
 
 
 @lru_cache(maxsize=1)

@@ -145,7 +145,7 @@ class Settings:
         Kind("choice", choices=("default", "hybrid", "bm25", "keyword")),
     )
     relevance_floor: float = _setting(
-        0.25,
+        0.2,
         "How probable it must be, from 0 to 1, that the best hit serves a need; below, the need "
         "has no match. 0 keeps every hit. Rankers without probabilities pass it over.",
         Kind("number", low=0, high=1),
