@@ -28,9 +28,6 @@ class Verdict(NamedTuple):
     reason: str
     """Why, as one clause for a person."""
 
-    deferrable: int
-    """How many tools could be folded."""
-
     deferrable_tokens: int
     """What they cost."""
 
@@ -65,7 +62,7 @@ def judge(
         folded = frozenset(
             tools[i].name for i in chosen if which == "all" or policies[i] == "always"
         )
-        return Verdict(folded, reason, len(deferrable), cost, threshold)
+        return Verdict(folded, reason, cost, threshold)
 
     if settings.enabled == "off":
         return verdict("none", "folding is off")

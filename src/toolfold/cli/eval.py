@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def command(
                 result = measure(corpus, settings, progress=lambda: bar.update(1))
             results.append(result)
             if as_json:
-                click.echo(_json(_object(result)))
+                click.echo(json.dumps(_object(result), ensure_ascii=False))
     if plot:
         from toolfold.evaluation.plot import bars_svg
 
@@ -118,12 +119,6 @@ def _object(result: Result) -> dict[str, Any]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _print(results: list[Result], by_category: bool) -> None:
