@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from bench.tokens import exact_counter, why_not_exact
 
 from toolfold import Settings, Shape, Tool, fold, prompts
 
@@ -97,6 +98,85 @@ def test_the_search_tool_beside_stubs() -> None:
     )
 
 
+SHORT_SEARCH = "Find a tool. Then run it with tool_call. 3 tools folded."
+SHORT_BRIDGE = (
+    '[{"type":"function","function":{"name":"tool_search","description":"'
+    + SHORT_SEARCH
+    + '","parameters":{"type":"object","properties":{"query":{"type":"string","description":"What '
+    'you need"},"limit":{"type":"integer"}},"required":["query"]}}},'
+    '{"type":"function","function":{"name":"tool_describe","description":"Show a found tool\'s '
+    'schema.","parameters":{"type":"object","properties":{"name":{"type":"string"}},"required":'
+    '["name"]}}},'
+    '{"type":"function","function":{"name":"tool_call","description":"Run a tool that tool_search '
+    'found.","parameters":' + CALL_SCHEMA + "}}]"
+)
+
+
+def test_the_short_texts_of_the_bridge_are_these_bytes() -> None:
+    tools = [Tool("a", "A.", source="s"), Tool("b", "B.", source="s"), Tool("c")]
+
+    folded = fold(tools, settings=Settings(enabled="on", listing="off", bridge_texts="short"))
+
+    assert compact(folded.tools) == SHORT_BRIDGE
+    assert folded.guidance == (
+        "No listed tool fits? First call tool_search, then tool_call with a name it found."
+    )
+
+
+def test_the_short_texts_of_stubs_are_these_bytes() -> None:
+    chosen = Settings(enabled="on", strategy="stub", bridge_texts="short")
+
+    folded = fold([Tool("a")], settings=chosen)
+
+    assert compact(folded.tools) == (
+        '[{"type":"function","function":{"name":"a","description":"","parameters":{"type":"object",'
+        '"properties":{},"additionalProperties":true,"description":"Call tool_search first."}}},'
+        '{"type":"function","function":{"name":"tool_search","description":"Load a tool\'s '
+        'parameters before you call it. 1 tool can be loaded.","parameters":{"type":"object",'
+        '"properties":{"query":{"type":"string","description":"The tool\'s name"}},'
+        '"required":["query"]}}}]'
+    )
+    assert folded.guidance == (
+        "Before you use a tool without parameters, call tool_search with its name."
+    )
+
+
+def test_full_and_short_texts_of_one_catalog_are_kept_apart() -> None:
+    def said(texts: Any) -> str:
+        chosen = Settings(enabled="on", listing="off", bridge_texts=texts)
+        folded = fold([Tool("a"), Tool("b"), Tool("c")], settings=chosen)
+        return folded.tools[0]["function"]["description"]
+
+    assert [said(texts) for texts in ("full", "short", "full")] == [SEARCH, SHORT_SEARCH, SEARCH]
+
+
+@pytest.mark.parametrize("strategy", ["bridge", "stub"])
+@pytest.mark.parametrize("texts", ["full", "short"])
+def test_a_list_folded_with_either_text_is_known_as_folded(strategy: Any, texts: Any) -> None:
+    once = fold([Tool("a")], settings=Settings(enabled="on", strategy=strategy, bridge_texts=texts))
+
+    for other in ("full", "short"):
+        twice = fold(once.tools, settings=Settings(enabled="on", bridge_texts=other))
+        assert twice.report.reason == "the list is folded already"
+
+
+def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
+    reason = why_not_exact()
+    if reason:
+        pytest.skip(reason)
+    count = exact_counter()
+    assert count is not None
+    tools = [Tool(f"t{i}", "Does it.") for i in range(226)]
+
+    def tokens(texts: Any) -> tuple[int, int]:
+        chosen = Settings(enabled="on", listing="off", bridge_texts=texts)
+        folded = fold(tools, settings=chosen)
+        return count(compact(folded.tools)), count(folded.guidance or "")
+
+    assert tokens("full") == (217, 37)
+    assert tokens("short") == (158, 19)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -174,6 +254,33 @@ def test_the_search_tool_beside_stubs() -> None:
         (
             prompts.schema_cut("a(b)"),
             "(The schema is too long to show.) Signature: a(b)",
+        ),
+        (
+            prompts.unreadable_call("fly"),
+            'Nothing was run: your message was the text of a call of "fly", and there is no such '
+            "tool, or the call cannot be read. Call a tool by its exact name, with one JSON object "
+            "of arguments; or answer in plain words.",
+        ),
+        (
+            prompts.unreadable_call("fly", exists=True),
+            'Nothing was run: your call of "fly" cannot be read. Make it again, with one JSON '
+            "object of arguments.",
+        ),
+        (
+            prompts.unreadable_call("fly", exists=False),
+            'Nothing was run: there is no tool "fly". Call a tool by its exact name, or answer in '
+            "plain words.",
+        ),
+        (
+            prompts.unreadable_call(""),
+            "Nothing was run: your message was the text of a call, and there is no such tool, or "
+            "the call cannot be read. Call a tool by its exact name, with one JSON object of "
+            "arguments; or answer in plain words.",
+        ),
+        (
+            prompts.again(3),
+            "(You have made the same calls 3 times. Do something else, or answer with what you "
+            "have.)",
         ),
         (prompts.quoted("a\n" + "b" * 200), '"a ' + "b" * 117 + '…"'),
     ],

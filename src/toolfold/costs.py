@@ -26,8 +26,7 @@ def tool_costs(entries: Sequence[Entry], shape: Shape, count: TokenCounter) -> l
             elif entry.characters:
                 costs.append(-(-entry.characters[i] // 4))
             else:
-                size = _SIZES.get_or((tool.digest, own), lambda t=tool, s=own: len(_text(t, s)))
-                costs.append(-(-size // 4))
+                costs.append(-(-_characters(tool, own) // 4))
     return costs
 
 
@@ -40,6 +39,20 @@ def _text(tool: Tool, shape: Shape) -> str:
 def list_tokens(entries: Sequence[Entry], shape: Shape, count: TokenCounter) -> int:
     """Return what the whole list costs before it is folded."""
     readable = [entry for entry in entries if entry.tools or entry.size]
-    if count is not estimate or not all(entry.size for entry in readable):
+    sizes = [_size(entry, shape) for entry in readable] if count is estimate else [None]
+    if None in sizes:
         return count(compact(assemble(readable, shape, {}, ())))
-    return -(-max(sum(entry.size + 1 for entry in readable) + 1, 2) // 4)
+    return -(-max(sum(size + 1 for size in sizes if size) + 1, 2) // 4)
+
+
+def _size(entry: Entry, shape: Shape) -> int | None:
+    """Return the characters that an entry takes in the list; None where that is not known."""
+    if entry.size:
+        return entry.size
+    if shape == "gemini":  # its functions stand in one group
+        return None
+    return sum(_characters(tool, shape) for tool in entry.tools)
+
+
+def _characters(tool: Tool, shape: Shape) -> int:
+    return _SIZES.get_or((tool.digest, shape), lambda: len(_text(tool, shape)))

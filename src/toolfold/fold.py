@@ -33,7 +33,7 @@ from toolfold.wire.assemble import assemble, default_shape
 __all__ = ["Folded", "Report", "fold"]
 
 _log = logging.getLogger(__name__)
-_SEARCH_TOOLS: Memo[tuple[str, str, str, int], Tool] = Memo(64)
+_SEARCH_TOOLS: Memo[tuple[str, str, str, int, str], Tool] = Memo(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ def fold(
     if strategy == "bridge":
         change = _to_bridge(folded, catalog, settings, count)
     elif strategy == "stub":
-        change = _to_stubs(folded, session)
+        change = _to_stubs(folded, session, prompts.TEXTS[settings.bridge_texts])
     written = assemble(entries, out, change.records, change.added)
     before = list_tokens(entries, out, count)
     report = Report(
@@ -248,18 +248,19 @@ def _to_bridge(
     folded: Catalog, catalog: Catalog, settings: Settings, count: TokenCounter
 ) -> _Change:
     """Let the folded tools leave, and the bridge's come in."""
+    texts = prompts.TEXTS[settings.bridge_texts]
     search = _search_tool(folded, catalog, settings, count)
-    added = (search, prompts.DESCRIBE_TOOL, prompts.CALL_TOOL)
+    added = (search, prompts.describe_tool(texts), prompts.call_tool(texts))
     records = dict.fromkeys(folded.names)
-    return _Change(records, added, len(folded), len(folded), prompts.BRIDGE_GUIDANCE)
+    return _Change(records, added, len(folded), len(folded), texts.guidance)
 
 
-def _to_stubs(folded: Catalog, session: Session) -> _Change:
+def _to_stubs(folded: Catalog, session: Session, texts: prompts.Texts) -> _Change:
     """Let the folded tools lose their parameters, but for those that are revealed."""
     hidden = [name for name in folded.names if name not in session.revealed]
-    records = dict.fromkeys(hidden, prompts.STUB_PARAMETERS)
-    added = (prompts.stub_search_tool(len(folded)),)
-    return _Change(records, added, len(hidden), 0, prompts.STUB_GUIDANCE)
+    records = dict.fromkeys(hidden, texts.stub_parameters)
+    added = (prompts.stub_search_tool(len(folded), texts),)
+    return _Change(records, added, len(hidden), 0, texts.stub_guidance)
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
@@ -296,9 +297,9 @@ def _search_tool(
     def made() -> Tool:
         budget = settings.listing_max_tokens
         listing = listing_text(folded, catalog, settings.listing, budget, count)
-        return prompts.search_tool(len(folded), listing)
+        return prompts.search_tool(len(folded), listing, prompts.TEXTS[settings.bridge_texts])
 
     if count is not estimate:
         return made()
-    kind = (settings.listing, settings.listing_max_tokens)
+    kind = (settings.listing, settings.listing_max_tokens, settings.bridge_texts)
     return _SEARCH_TOOLS.get_or((folded.fingerprint, catalog.fingerprint, *kind), made)

@@ -7,6 +7,8 @@ say what is wrong before what to do, and never name a tool outside the caller's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 from toolfold.bounds import one_line
 from toolfold.tool import Json, Tool
@@ -25,45 +27,79 @@ FRUITLESS_AT_MOST = 3
 _QUERY_LIMIT = 120
 _SOURCES_AT_MOST = 30
 
-BRIDGE_GUIDANCE = (
-    "Not all of your tools are listed. Before you say that something cannot be done, look for "
-    "a tool with tool_search, then run it with tool_call. Call listed tools directly."
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What the bridge's tools and the stubs say about themselves."""
+
+    search: str
+    query: str
+    limit: str
+    describe: str
+    describe_name: str
+    call: str
+    guidance: str
+    stub: str
+    """What stands for the parameters of a stub."""
+
+    stub_search: str
+    stub_query: str
+    stub_guidance: str
+
+    @property
+    def stub_parameters(self) -> Mapping[str, Json]:
+        """The parameters of a stub."""
+        return {
+            "type": "object",
+            "properties": {},
+            "additionalProperties": True,
+            "description": self.stub,
+        }
+
+
+FULL = Texts(
+    search="Find tools that are not listed here, by what they do. Hits come with their signatures: "
+    "most can be run with tool_call at once.",
+    query="What you need, or a tool's name; several needs separated by |",
+    limit="Hits per need",
+    describe="Get the full schema of a found tool, if its signature is not enough.",
+    describe_name="One name, or several with commas",
+    call="Run a found tool. Listed tools are called directly instead.",
+    guidance="Not all of your tools are listed. Before you say that something cannot be done, look "
+    "for a tool with tool_search, then run it with tool_call. Call listed tools directly.",
+    stub="Call tool_search with this tool's name to load its parameters.",
+    stub_search="Load the parameters of tools listed without them, by name or by what they do.",
+    stub_query="A tool's name, or what you need; empty lists all names",
+    stub_guidance="Some of your tools are listed without their parameters. Before you use one, "
+    "call tool_search with its name to load them.",
 )
-STUB_GUIDANCE = (
-    "Some of your tools are listed without their parameters. Before you use one, call "
-    "tool_search with its name to load them."
+SHORT = Texts(
+    search="Find a tool. Then run it with tool_call.",
+    query="What you need",
+    limit="",
+    describe="Show a found tool's schema.",
+    describe_name="",
+    call="Run a tool that tool_search found.",
+    guidance="No listed tool fits? First call tool_search, then tool_call with a name it found.",
+    stub="Call tool_search first.",
+    stub_search="Load a tool's parameters before you call it.",
+    stub_query="The tool's name",
+    stub_guidance="Before you use a tool without parameters, call tool_search with its name.",
 )
-
-STUB_PARAMETERS: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {},
-    "additionalProperties": True,
-    "description": "Call tool_search with this tool's name to load its parameters.",
-}
-"""What stands for the parameters of a stub."""
-
-_SEARCH_LEAD = "Find tools that are not listed here, by what they do."
-_SEARCH_TEXT = (
-    f"{_SEARCH_LEAD} Hits come with their signatures: most can be run with tool_call at once."
-)
-_STUB_LEAD = "Load the parameters of tools listed without them, by name or by what they do."
-_DESCRIBE_TEXT = "Get the full schema of a found tool, if its signature is not enough."
-_CALL_TEXT = "Run a found tool. Listed tools are called directly instead."
+TEXTS: Mapping[str, Texts] = {"full": FULL, "short": SHORT}
+"""The texts, by the setting that chooses them."""
 
 
-def search_tool(count: int, listing: str) -> Tool:
+def search_tool(count: int, listing: str, texts: Texts = FULL) -> Tool:
     """Return the bridge's search tool over `count` folded tools."""
     return Tool(
         TOOL_SEARCH,
-        f"{_SEARCH_TEXT} {plural(count, 'tool')}{listing}",
+        f"{texts.search} {plural(count, 'tool')}{listing}",
         {
             "type": "object",
             "properties": {
-                "query": {
-                    "type": "string",
-                    "description": "What you need, or a tool's name; several needs separated by |",
-                },
-                "limit": {"type": "integer", "description": "Hits per need"},
+                "query": _property("string", texts.query),
+                "limit": _property("integer", texts.limit),
             },
             "required": ["query"],
         },
@@ -72,19 +108,14 @@ def search_tool(count: int, listing: str) -> Tool:
     )
 
 
-def stub_search_tool(count: int) -> Tool:
+def stub_search_tool(count: int, texts: Texts = FULL) -> Tool:
     """Return the search tool that stands beside `count` stubs."""
     return Tool(
         TOOL_SEARCH,
-        f"{_STUB_LEAD} {plural(count, 'tool')} can be loaded.",
+        f"{texts.stub_search} {plural(count, 'tool')} can be loaded.",
         {
             "type": "object",
-            "properties": {
-                "query": {
-                    "type": "string",
-                    "description": "A tool's name, or what you need; empty lists all names",
-                }
-            },
+            "properties": {"query": _property("string", texts.stub_query)},
             "required": ["query"],
         },
         title="Search tools",
@@ -92,36 +123,49 @@ def stub_search_tool(count: int) -> Tool:
     )
 
 
-DESCRIBE_TOOL = Tool(
-    TOOL_DESCRIBE,
-    _DESCRIBE_TEXT,
-    {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "One name, or several with commas"}
+@cache
+def describe_tool(texts: Texts = FULL) -> Tool:
+    """Return the bridge's tool that shows a schema."""
+    return Tool(
+        TOOL_DESCRIBE,
+        texts.describe,
+        {
+            "type": "object",
+            "properties": {"name": _property("string", texts.describe_name)},
+            "required": ["name"],
         },
-        "required": ["name"],
-    },
-    title="Describe tools",
-    annotations={"readOnlyHint": True},
-)
+        title="Describe tools",
+        annotations={"readOnlyHint": True},
+    )
 
-CALL_TOOL = Tool(
-    TOOL_CALL,
-    _CALL_TEXT,
-    {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
-        "required": ["name", "arguments"],
-    },
-    title="Call a tool",
-)
+
+@cache
+def call_tool(texts: Texts = FULL) -> Tool:
+    """Return the bridge's tool that runs another."""
+    return Tool(
+        TOOL_CALL,
+        texts.call,
+        {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+            "required": ["name", "arguments"],
+        },
+        title="Call a tool",
+    )
+
+
+def _property(kind: str, description: str) -> Json:
+    return {"type": kind, "description": description} if description else {"type": kind}
 
 
 def is_own(tool: Tool) -> bool:
     """Whether a tool with a bridge's name is one that an earlier fold put there."""
-    leads = {TOOL_SEARCH: (_SEARCH_LEAD, _STUB_LEAD), TOOL_DESCRIBE: (_DESCRIBE_TEXT,)}
-    return tool.description.startswith(leads.get(tool.name, (_CALL_TEXT,)))
+    leads: dict[str, list[str]] = {
+        TOOL_SEARCH: [lead for t in TEXTS.values() for lead in (t.search, t.stub_search)],
+        TOOL_DESCRIBE: [t.describe for t in TEXTS.values()],
+        TOOL_CALL: [t.call for t in TEXTS.values()],
+    }
+    return tool.description.startswith(tuple(leads[tool.name]))
 
 
 def plural(count: int, noun: str) -> str:
@@ -273,3 +317,96 @@ def schema_cut(signature: str) -> str:
 def quoted(text: str) -> str:
     """Return a model's own words back, short and on one line."""
     return f'"{one_line(text, _QUERY_LIMIT)}"'
+
+
+def unreadable_call(name: str, *, exists: bool | None = None) -> str:
+    """Return the correction of a message that was meant as a call and could not be run.
+
+    Args:
+        name: The name in it, or an empty text.
+        exists: Whether there is such a tool, where that is known.
+    """
+    if name and exists:
+        return (
+            f"Nothing was run: your call of {quoted(name)} cannot be read. Make it again, with one "
+            "JSON object of arguments."
+        )
+    if name and exists is False:
+        return (
+            f"Nothing was run: there is no tool {quoted(name)}. Call a tool by its exact name, or "
+            "answer in plain words."
+        )
+    shown = f" of {quoted(name)}" if name else ""
+    return (
+        f"Nothing was run: your message was the text of a call{shown}, and there is no such "
+        "tool, or the call cannot be read. Call a tool by its exact name, with one JSON object "
+        "of arguments; or answer in plain words."
+    )
+
+
+CUT_OFF = "the call was cut off"
+CANCELLED = "Cancelled before it ended. It may have had effects."
+DENIED = "The user said no. Do not try it again; ask the user, or go on without it."
+HOOK_FAILED = "The check of this call failed."
+NOT_STARTED = "Cancelled before it began."
+NO_OUTPUT = "Done. It returned nothing."
+
+
+def refused(name: str, reason: str) -> str:
+    """Return the answer to a call that the host did not let run."""
+    return f"{name} was not run. {reason}"
+
+
+def withheld(name: str) -> str:
+    """Return the answer to a call that ran, and whose result a hook could not check."""
+    return f"{name} ran, but the check of its result failed. It may have had effects."
+
+
+def failed(name: str, kind: str, reason: str) -> str:
+    """Return the answer to a call whose tool raised."""
+    return f"{name} failed: {kind}{f': {reason}' if reason else ''}"
+
+
+def timed_out(name: str, seconds: float) -> str:
+    """Return the answer to a call that took too long."""
+    return f"{name} did not end within {seconds:g} s and was stopped. It may have had effects."
+
+
+def gave_up(name: str) -> str:
+    """Return the answer to a call that cancelled itself."""
+    return f"{name} stopped by itself without a result."
+
+
+def result_cut(shown: int, whole: int) -> str:
+    """Foot of a result that was too long."""
+    return f"(Cut: the first {shown:,} of {whole:,} characters. Ask for less, or for a part.)"
+
+
+def may_help(signatures: Iterable[str]) -> str:
+    """Return the note behind a user's message that names the tools that may help."""
+    return "(Tools that may help, to be run with tool_call: " + "; ".join(signatures) + ")"
+
+
+def found_earlier(names: Sequence[str], at_most: int) -> str:
+    """Return what stands for an older discovery: what it found, on one line."""
+    if not names:
+        return "(An earlier answer, shortened.)"
+    more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
+    return f"(Found earlier, still there: {', '.join(names[:at_most])}{more}.)"
+
+
+LEFT_OUT = "(Left out.)"
+"""What stands for a discovery so old that not even its line is kept."""
+
+
+def result_earlier(size: int) -> str:
+    """Return what stands for an older result of a tool."""
+    return f"(An earlier result of {size:,} characters, left out. Call the tool again if needed.)"
+
+
+def again(times: int) -> str:
+    """Foot of a result that came again and again."""
+    return (
+        f"(You have made the same calls {times} times. Do something else, or answer with what "
+        "you have.)"
+    )

@@ -16,7 +16,7 @@ from functools import lru_cache
 from toolfold.errors import ConfigError
 from toolfold.tool import Tool
 
-__all__ = ["EVERYTHING", "Scope", "matches"]
+__all__ = ["EVERYTHING", "Scope", "matches", "name_matches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,17 @@ class Scope:
         """Return the part of this scope that the patterns leave."""
         return Scope(_patterns("allow", allow), _patterns("deny", deny), within=self)
 
+    def also(self, other: Scope) -> Scope:
+        """Return what is in this scope and in another one, too."""
+        within = other if self.within is None else self.within.also(other)
+        return Scope(self.allow, self.deny, within=within)
+
+    def denies(self, name: str) -> bool:
+        """Whether a `deny` pattern, of this scope or of one it is within, matches a name."""
+        if self.within is not None and self.within.denies(name):
+            return True
+        return name_matches(name, None, self.deny)
+
     @property
     def holds_everything(self) -> bool:
         """Whether no tool can be outside."""
@@ -63,7 +74,12 @@ class Scope:
 
 def matches(tool: Tool, patterns: Iterable[str]) -> bool:
     """Whether one of the patterns matches the tool's name, or, after `@`, its toolset."""
-    return any(_match(tool, pattern) for pattern in patterns)
+    return name_matches(tool.name, tool.toolset_name, patterns)
+
+
+def name_matches(name: str, toolset: str | None, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns matches a name, or, after `@`, a toolset."""
+    return any(_match(name, toolset, pattern) for pattern in patterns)
 
 
 def _patterns(field: str, patterns: Iterable[str]) -> tuple[str, ...]:
@@ -77,13 +93,12 @@ def _patterns(field: str, patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def _match(tool: Tool, pattern: str) -> bool:
-    if pattern == tool.name or pattern == "*":
+def _match(name: str, toolset: str | None, pattern: str) -> bool:
+    if pattern == name or pattern == "*":
         return True
     if pattern.startswith("@"):
-        toolset = tool.toolset_name
         return toolset is not None and _glob(pattern[1:]).match(toolset) is not None
-    return _glob(pattern).match(tool.name) is not None
+    return _glob(pattern).match(name) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -23,9 +23,14 @@ PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "browser_*", "web_search", "web_extract", "clarify", "execute_code",
             "delegate_task", "session_search", "send_message",
         ),
+        "small": (
+            "memory", "terminal", "session_search", "read_file", "write_file", "search_files",
+            "patch", "todo", "clarify",
+        ),
     }
 )  # fmt: skip
-"""Ready-made core lists. `core: [preset:hermes]` is the one of Hermes Agent."""
+"""Ready-made core lists. `preset:hermes` is the one of Hermes Agent, `preset:small` that part
+of it which a model of a few billion parameters can handle."""
 
 
 def _setting(default: Any, meaning: str, kind: Kind) -> Any:
@@ -104,7 +109,8 @@ class Settings:
     )
     core: tuple[str, ...] = _setting(
         (),
-        "Tools that are never folded: names, patterns, `@toolset`, `preset:hermes`.",
+        "Tools that are never folded: names, patterns, `@toolset`, `preset:hermes`, "
+        "`preset:small`.",
         Kind("names"),
     )
     never_defer: tuple[str, ...] = _setting(
@@ -128,6 +134,11 @@ class Settings:
         2_000,
         "The budget of that list. Beyond it the largest sources shrink to a count first.",
         Kind("integer", low=50, high=60_000),
+    )
+    bridge_texts: Literal["full", "short"] = _setting(
+        "full",
+        "How much the bridge's tools, the stubs and the guidance say: `short` is for small models.",
+        Kind("choice", choices=("full", "short")),
     )
     search_max_tokens: int = _setting(
         1_500, "The budget of one search's answer.", Kind("integer", low=100, high=60_000)

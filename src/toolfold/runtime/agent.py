@@ -1,0 +1,218 @@
+"""An agent: a model, the tools it may use, and what the host says about both.
+
+An `Agent` is a value; what happens in a conversation is kept by its `Conversation`. A
+subagent is an agent whose scope was narrowed from its parent's, an isolated turn is a
+fresh conversation: neither can reach more than its parent, and both assemble their tools
+anew from the registry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+
+from toolfold.errors import ConfigError
+from toolfold.fold import Folded, fold
+from toolfold.runtime.activity import Listener
+from toolfold.runtime.calls import Output, PendingCall, current_call
+from toolfold.runtime.conversation import Conversation, Done
+from toolfold.runtime.executor import Batch
+from toolfold.runtime.hooks import Hook
+from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.runtime.model import Model
+from toolfold.runtime.profiles import STANDARD, Profile
+from toolfold.runtime.registry import Registry, Runner
+from toolfold.scope import EVERYTHING, Scope, matches
+from toolfold.session import Session
+from toolfold.settings import Settings
+from toolfold.tool import Json, Tool
+
+__all__ = ["Agent", "Limits"]
+
+_NESTED_AT_MOST = 4
+_depth: ContextVar[int] = ContextVar("toolfold_depth", default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a conversation."""
+
+    turns: int = 25
+    """Replies of the model to one message of the user."""
+
+    tokens: int | None = None
+    """Tokens, read and written, for one message of the user."""
+
+    reply_tokens: int | None = None
+    """The cap on one reply; by default the profile's."""
+
+    discovery_tokens: int = 4_000
+    """The budget of what searches answered; beyond it older answers shrink to a line."""
+
+    result_tokens: int | None = None
+    """The budget of what tools returned; by default half the context window, if it is known."""
+
+    parallel: int = 16
+    """How many tools may run at once."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"the limit `{name}` is {value}", hint="give a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A model with tools.
+
+    Example:
+        agent = Agent(OpenAIChat("gpt-5.2-mini"), registry, system="You help with mail.")
+        done = await agent.conversation().ask("What came in today?")
+    """
+
+    model: Model
+    registry: Registry
+
+    name: str = "agent"
+    """Who it is in the activity feed."""
+
+    system: str = ""
+    """The system prompt; what the model must know about folding is added to it."""
+
+    scope: Scope = EVERYTHING
+    """Which tools of the registry exist for it."""
+
+    settings: Settings = field(default_factory=Settings)
+    """How to fold."""
+
+    context_length: int | None = None
+    """The model's context window; by default what is known of its name."""
+
+    profile: Profile = STANDARD
+    """What the model's size asks for."""
+
+    hooks: Sequence[Hook] = ()
+    """Asked before and after every call, in this order."""
+
+    on_activity: Listener | None = None
+    """Hears of everything that runs."""
+
+    limits: Limits = field(default_factory=Limits)
+
+    prefetch: bool = False
+    """Whether the likely tools are named behind the user's message."""
+
+    def assemble(self, session: Session | None = None) -> Folded:
+        """Return what the model sees now: a fresh catalog of the registry, within the scope."""
+        settings = self.profile.apply(self.settings)
+        only = self.profile.core
+        core = [
+            entry.tool.name
+            for entry in self.registry.entries
+            if entry.core and (only is None or matches(entry.tool, only))
+        ]
+        return fold(
+            self.registry.tools,
+            settings=settings,
+            core=core,
+            scope=self.scope,
+            session=session,
+            context_length=self.context_length or getattr(self.model, "context_length", None),
+            model=self.model.name,
+            shape=self.model.shape,
+        )
+
+    def conversation(self) -> Conversation:
+        """Return a new conversation."""
+        return Conversation(self)
+
+    async def run(self, text: str) -> Done:
+        """Answer one message in a conversation of its own: scheduled work, a delegated task."""
+        return await self.conversation().ask(text)
+
+    async def call(self, name: str, arguments: Mapping[str, Json] | str = "{}") -> ResultMessage:
+        """Call a tool without the model, through the same scope, checks and hooks.
+
+        Args:
+            name: A tool's name, or one of the bridge's.
+            arguments: Its arguments.
+        """
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
+        batch = self.batch((Call(name, written),), self.assemble())
+        await batch.run()
+        return batch.results[0]
+
+    def batch(
+        self,
+        calls: Sequence[Call],
+        folded: Folded,
+        *,
+        session: Session | None = None,
+        listener: Listener | None = None,
+        cut_off: bool = False,
+    ) -> Batch:
+        """Return calls of this agent, ready to run."""
+        return Batch(
+            calls,
+            folded,
+            self.registry,
+            session=session,
+            hooks=self.hooks,
+            listener=listener or self.on_activity,
+            agent=self.name,
+            parallel=self.limits.parallel,
+            cut_off=cut_off,
+            scope=self.scope,
+        )
+
+    def subagent(
+        self,
+        name: str,
+        *,
+        allow: Iterable[str] = ("*",),
+        deny: Iterable[str] = (),
+        system: str | None = None,
+        model: Model | None = None,
+    ) -> Agent:
+        """Return an agent that may use a part of what this one may.
+
+        Hooks, limits and listener are this one's; the scope can only become narrower.
+        """
+        return replace(
+            self,
+            name=f"{self.name}/{name}",
+            scope=self.scope.narrow(allow=allow, deny=deny),
+            system=self.system if system is None else system,
+            model=self.model if model is None else model,
+        )
+
+    def as_tool(self, name: str, description: str) -> tuple[Tool, Runner]:
+        """Return this agent as a tool of another: `registry.add(*helper.as_tool(…))`.
+
+        It runs each task in a conversation of its own, cannot delegate to itself, and reaches
+        nothing that its caller may not: its scope there is what both have in common.
+        """
+        tool = Tool(
+            name,
+            description,
+            {
+                "type": "object",
+                "properties": {"task": {"type": "string", "description": "All it must know"}},
+                "required": ["task"],
+            },
+            toolset="agents",
+        )
+
+        async def run(call: PendingCall) -> Output:
+            depth = _depth.get()
+            if depth >= _NESTED_AT_MOST:
+                return Output("Tasks are delegated too deep. Do this one yourself.", True)
+            _depth.set(depth + 1)
+            scope = self.scope.narrow(deny=(name,)).also(current_call().scope)
+            done = await replace(self, scope=scope).run(str(call.arguments["task"]))
+            return Output(done.text, is_error=done.stop != "end")
+
+        return tool, run

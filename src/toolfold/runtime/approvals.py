@@ -1,0 +1,69 @@
+"""Approvals: a person decides about the calls that could do harm.
+
+The person sees the real tool and its real arguments. "Always" holds for the tool as it
+was shown: one whose definition changes is asked about again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
+
+from toolfold import prompts
+from toolfold.runtime.calls import PendingCall, Refusal
+from toolfold.runtime.hooks import Decision, Hook
+
+__all__ = ["Approvals", "Ask", "Verdict", "destructive", "not_read_only"]
+
+Verdict = Literal["once", "always", "deny"]
+"""What a person says about a call."""
+
+Ask: TypeAlias = Callable[[PendingCall], Awaitable[Verdict]]
+"""Asks a person."""
+
+
+def destructive(call: PendingCall) -> bool:
+    """Whether the tool says that it may destroy something."""
+    return call.tool.annotations.get("destructiveHint") is True
+
+
+def not_read_only(call: PendingCall) -> bool:
+    """Whether the tool does not say that it changes nothing."""
+    return call.tool.annotations.get("readOnlyHint") is not True
+
+
+class Approvals(Hook):
+    """Asks a person before a call runs, one question at a time.
+
+    Args:
+        ask: Asks. Anything but "once" and "always" is a no.
+        when: Which calls to ask about.
+    """
+
+    def __init__(self, ask: Ask, when: Callable[[PendingCall], bool] = destructive) -> None:
+        self._ask = ask
+        self._when = when
+        self._always: set[str] = set()
+        self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    async def before_call(self, call: PendingCall) -> Decision:
+        """Ask, unless the person has said "always" to this very tool."""
+        if not self._when(call):
+            return None
+        async with self._one_at_a_time():
+            if call.tool.digest in self._always:
+                return None
+            verdict = await self._ask(call)
+            if verdict == "always":
+                self._always.add(call.tool.digest)
+        if verdict in ("once", "always"):
+            return None
+        return Refusal(prompts.DENIED)
+
+    def _one_at_a_time(self) -> asyncio.Lock:
+        # A lock belongs to one event loop; an `Approvals` may outlive several.
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._lock[0] is not loop:
+            self._lock = (loop, asyncio.Lock())
+        return self._lock[1]

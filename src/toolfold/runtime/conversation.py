@@ -1,0 +1,257 @@
+"""The agent loop: what the user says goes in, what the model and its tools do comes out.
+
+The transcript keeps what was said, as it was said; `prompt` is what is sent of it. It is
+whole after every step: a reply stands with one result for each of its calls, also where
+the turn was cancelled halfway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from toolfold import prompts
+from toolfold.errors import ToolfoldError
+from toolfold.fold import Folded, Report
+from toolfold.runtime.activity import Activity
+from toolfold.runtime.compaction import compacted
+from toolfold.runtime.lenient import attempted_call
+from toolfold.runtime.loops import LoopGuard
+from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.model import Reply, Request, TextDelta, Usage
+from toolfold.runtime.prefetch import prefetched
+from toolfold.runtime.replies import read_reply
+from toolfold.session import Session
+
+if TYPE_CHECKING:
+    from toolfold.runtime.agent import Agent
+    from toolfold.runtime.registry import Registered
+
+__all__ = ["Conversation", "Done", "Event"]
+
+_CORRECTIONS_AT_MOST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a turn ended."""
+
+    text: str
+    """The answer."""
+
+    stop: Literal["end", "turns", "tokens", "length", "loop", "refused"] = "end"
+    """Why it ended: the model was done, a limit was reached, it went round in circles, or
+    it would not."""
+
+    usage: Usage = field(default_factory=Usage)
+    """The tokens of the turn."""
+
+    round_trips: int = 0
+    """How often the model was asked."""
+
+    seconds: float = 0.0
+
+
+Event: TypeAlias = TextDelta | Activity | Reply | Done
+"""What a turn yields: pieces of text, what runs, whole replies, and last how it ended."""
+
+_Emit: TypeAlias = Callable[[Event], None]
+
+
+class Conversation:
+    """One conversation of an agent. One turn at a time.
+
+    Args:
+        agent: Whose conversation it is.
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.messages: list[Message] = []
+        """The transcript, as it was written."""
+        self.session = Session()
+        self.usage = Usage()
+        self.report: Report | None = None
+        """What the last fold did."""
+        self._busy = False
+        self._folded: Folded | None = None
+        self._seen: tuple[Agent, tuple[Registered, ...]] | None = None
+
+    def prompt(self) -> list[Message]:
+        """Return the transcript as it is sent: older discoveries shrunk to a line."""
+        limits = self.agent.limits
+        results = limits.result_tokens
+        if results is None and self.report is not None and self.report.context_length:
+            results = self.report.context_length // 2
+        return compacted(
+            self.messages, discovery_tokens=limits.discovery_tokens, result_tokens=results
+        )
+
+    async def ask(self, text: str) -> Done:
+        """Answer a message and return how that ended."""
+        done: Done | None = None
+        async for event in self.send(text):
+            done = event if isinstance(event, Done) else done
+        assert done is not None  # a turn ends with Done or raises
+        return done
+
+    async def send(self, text: str) -> AsyncIterator[Event]:
+        """Answer a message, yielding what happens as it happens.
+
+        A turn that is no longer read, or whose task is cancelled, stops: the model's server
+        and the running tools are told.
+
+        Raises:
+            ModelError: The model cannot be reached, or refuses the request.
+        """
+        if self._busy:
+            raise ToolfoldError(
+                "the conversation is still answering", hint="wait, or start another conversation"
+            )
+        self._busy = True
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        def ended(turn: asyncio.Task[None]) -> None:
+            self._busy = False
+            if not turn.cancelled():
+                turn.exception()  # read, so that nobody is told that it was not
+            events.put_nowait(None)
+
+        turn = asyncio.create_task(self._turn(text, events.put_nowait))
+        turn.add_done_callback(ended)
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await turn
+        finally:
+            turn.cancel()
+            cancelled: asyncio.CancelledError | None = None
+            while not turn.done():
+                # Not `await turn`: that would pass a second cancellation on, or swallow it.
+                try:
+                    await asyncio.wait({turn})
+                except asyncio.CancelledError as error:
+                    cancelled = error
+            if cancelled is not None:
+                raise cancelled
+
+    # ---- one turn
+
+    async def _turn(self, text: str, emit: _Emit) -> None:
+        agent = self.agent
+        started = time.perf_counter()
+        spent = Usage()
+        trips = 0
+        corrections = 0
+        guard = LoopGuard()
+        folded = self._assemble()
+        note = ""
+        if agent.prefetch:
+            note, hits = await asyncio.to_thread(prefetched, folded, text)
+            self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
+        self.messages.append(UserMessage(text, note))
+
+        def done(stop: Literal["end", "turns", "tokens", "length", "loop", "refused"]) -> None:
+            last = next((m for m in reversed(self.messages) if isinstance(m, ModelMessage)), None)
+            said = last.text if last is not None and not last.calls else ""
+            emit(Done(said, stop, spent, trips, time.perf_counter() - started))
+
+        while True:
+            if trips >= agent.limits.turns:
+                return done("turns")
+            if agent.limits.tokens and spent.prompt + spent.completion >= agent.limits.tokens:
+                return done("tokens")
+            reply = await self._reply(folded, emit)
+            trips += 1
+            spent += reply.usage
+            self.usage += reply.usage
+            self.messages.append(reply.message)
+            emit(reply)
+            if not reply.message.calls:
+                correction = _correction(reply, folded) if agent.profile.recover else None
+                if correction is None or corrections == _CORRECTIONS_AT_MOST:
+                    return done("end" if reply.stop == "calls" else reply.stop)
+                corrections += 1
+                self.messages.append(UserMessage("", correction))
+                continue
+            results = await self._run(reply, folded, emit)
+            verdict = guard.step(reply.message.calls, results)
+            if verdict == "stop":
+                return done("loop")
+            if verdict == "warn":
+                warned = prompts.again(guard.times)
+                last = self.messages[-1]
+                assert isinstance(last, ResultMessage)
+                self.messages[-1] = replace(last, text=f"{last.text}\n{warned}")
+            folded = self._assemble()
+
+    def _assemble(self) -> Folded:
+        """Return what the model sees now: the last fold again while the live tools are the same."""
+        seen = (self.agent, self.agent.registry.entries)
+        folded = self._folded if seen == self._seen else None
+        if folded is None or (folded.report.strategy == "stub" and folded.session != self.session):
+            folded = self.agent.assemble(self.session)
+        elif folded.session != self.session:
+            folded = replace(folded, session=self.session)
+        self._seen, self._folded, self.report = seen, folded, folded.report
+        return folded
+
+    async def _run(self, reply: Reply, folded: Folded, emit: _Emit) -> tuple[ResultMessage, ...]:
+        """Run the calls of a reply; the transcript gets a result for each, come what may."""
+        listener = self.agent.on_activity
+
+        def heard(activity: Activity) -> None:
+            emit(activity)
+            if listener is not None:
+                listener(activity)
+
+        batch = self.agent.batch(
+            reply.message.calls,
+            folded,
+            session=self.session,
+            listener=heard,
+            cut_off=reply.stop == "length",
+        )
+        try:
+            await batch.run()
+        finally:
+            results = batch.results
+            self.messages.extend(results)
+            self.session = batch.session
+        return results
+
+    async def _reply(self, folded: Folded, emit: _Emit) -> Reply:
+        agent = self.agent
+        guidance = (folded.guidance,) if folded.guidance else ()
+        request = Request(
+            self.prompt(),
+            "\n\n".join(part for part in (agent.system, *guidance) if part),
+            folded.tools,
+            agent.limits.reply_tokens or agent.profile.reply_tokens,
+        )
+        known = _names_of(folded) if agent.profile.recover else _nobody
+        return await read_reply(agent.model, request, known, lambda t: emit(TextDelta(t)))
+
+
+def _names_of(folded: Folded) -> Callable[[str], bool]:
+    """Return the test of whether a name can be called."""
+
+    def known(name: str) -> bool:
+        bridge = folded.active and name in prompts.BRIDGE_NAMES
+        return bridge or folded.catalog.find(name) is not None
+
+    return known
+
+
+def _nobody(name: str) -> bool:
+    return False
+
+
+def _correction(reply: Reply, folded: Folded) -> str | None:
+    """Return what to tell a model whose text was meant as a call, where it was."""
+    known = _names_of(folded)
+    tried = attempted_call(reply.message.text, known) if reply.stop == "end" else None
+    return None if tried is None else prompts.unreadable_call(tried, exists=known(tried))

@@ -1,0 +1,117 @@
+"""What a model is to the agent: something that streams a reply to a request."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from toolfold.errors import ToolfoldError
+from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.tokens import compact
+from toolfold.tool import Json, Shape
+
+__all__ = ["Model", "ModelError", "Reply", "Request", "Stop", "TextDelta", "Usage", "prompt_text"]
+
+Stop = Literal["end", "calls", "length", "refused"]
+"""Why a reply ended: the model was done, wants calls run, hit a limit, or would not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of a reply, as the provider counted them."""
+
+    prompt: int = 0
+    """Tokens read, those from the provider's cache included."""
+
+    completion: int = 0
+    """Tokens written."""
+
+    cached: int = 0
+    """Of the tokens read: those that came from the provider's cache."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cached + other.cached,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent to a model."""
+
+    messages: Sequence[Message]
+    system: str = ""
+    tools: Sequence[Json] = ()
+    """In the model's wire shape."""
+    max_tokens: int = 4096
+    """The cap on the reply. A client stops reading where a server does not hold to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer, as it arrives."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The whole reply; the last thing that a stream yields."""
+
+    message: ModelMessage
+    usage: Usage = field(default_factory=Usage)
+    stop: Stop = "end"
+
+
+class Model(Protocol):
+    """Something that streams a reply."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, for people and for its context window."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """The wire shape in which it takes tools."""
+        ...
+
+    def stream(self, request: Request) -> AsyncIterator[TextDelta | Reply]:
+        """Yield the reply's text as it comes, then the `Reply`.
+
+        Raises:
+            ModelError: The model cannot be reached, or refuses the request.
+        """
+        ...
+
+
+class ModelError(ToolfoldError):
+    """A model cannot be reached, or refuses a request.
+
+    Args:
+        message: What went wrong.
+        hint: What to do about it.
+        status: The HTTP status, where there is one.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, status: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+def prompt_text(request: Request) -> str:
+    """Return all that a model reads of a request, in the order in which it is cached."""
+    said = [compact(list(request.tools)), request.system, *map(_said, request.messages)]
+    return "\n".join(said)
+
+
+def _said(message: Message) -> str:
+    if isinstance(message, UserMessage):
+        return f"user: {message.text}\n{message.note}" if message.note else f"user: {message.text}"
+    if isinstance(message, ResultMessage):
+        return f"result {message.call_id}: {message.text}"
+    made = "".join(f"\ncall {call.id} {call.name} {call.arguments}" for call in message.calls)
+    return f"model: {message.text}{made}"

@@ -1,0 +1,25 @@
+"""Prefetch: the likely tools for what the user just said, before the model asks.
+
+The note stands behind the user's message, so the prefix that a provider caches does not
+change. Where it names the right tool, the search and its round trip are saved.
+"""
+
+from __future__ import annotations
+
+from toolfold import prompts
+from toolfold.answer import Hit
+from toolfold.bounds import one_line
+from toolfold.fold import Folded
+
+__all__ = ["prefetched"]
+
+_HITS = 3
+_TEXT_LIMIT = 2_000
+
+
+def prefetched(folded: Folded, text: str) -> tuple[str, tuple[Hit, ...]]:
+    """Return the note for a user's message and the hits it names; empty where nothing fits."""
+    if not folded.active or folded.report.strategy != "bridge" or not text.strip():
+        return "", ()
+    hits = folded.bridge.search(one_line(text, _TEXT_LIMIT), _HITS)
+    return (prompts.may_help(hit.signature for hit in hits), hits) if hits else ("", ())

@@ -1,0 +1,272 @@
+"""The tools that a host can run, and how.
+
+A `Registry` is the only place that knows which function stands behind a tool. Agents read
+it anew on every assembly, so a tool that comes or goes is there or gone on the next turn.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+from toolfold.catalog import owner
+from toolfold.errors import ConfigError, InvalidToolError, NameClashError
+from toolfold.prompts import BRIDGE_NAMES
+from toolfold.runtime.calls import PendingCall
+from toolfold.sources.functions import tool_from_function
+from toolfold.tool import Json, Policy, Tool
+from toolfold.wire import read
+
+__all__ = ["Registered", "Registry", "Runner"]
+
+Runner: TypeAlias = Callable[[PendingCall], Awaitable[Json]]
+"""Runs a call and returns its result: an `Output`, a text, or any JSON value."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESULT_LIMIT = 32_000
+"""The longest result, in characters, that reaches the model where a tool names no limit."""
+
+TIMEOUT = 60.0
+"""The seconds that a tool may take where it names no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A tool with what runs it and what bounds it."""
+
+    tool: Tool
+
+    run: Runner | None = None
+    """What runs it; None where its function does."""
+
+    timeout: float | None = TIMEOUT
+    """Seconds after which it is cancelled; None for never."""
+
+    result_limit: int = RESULT_LIMIT
+    """Characters of its result that reach the model."""
+
+    parallel: bool | None = None
+    """Whether it may run beside others; None: unless it is destructive."""
+
+    core: bool = False
+    """Whether it is never folded."""
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not self.timeout > 0:
+            raise ConfigError(
+                f"the timeout of {self.tool.name!r} is {self.timeout}",
+                hint="give seconds above 0, or None for no limit",
+            )
+        if self.result_limit < 1:
+            raise ConfigError(
+                f"the result limit of {self.tool.name!r} is {self.result_limit}",
+                hint="give a number of characters above 0",
+            )
+
+    @property
+    def may_run_beside_others(self) -> bool:
+        """Whether it may run beside others."""
+        if self.parallel is not None:
+            return self.parallel
+        return self.tool.annotations.get("destructiveHint") is not True
+
+
+class Registry:
+    """Tools by name, grouped in toolsets that can be switched off.
+
+    Example:
+        registry = Registry()
+
+        @registry.tool(toolset="calendar", read_only=True)
+        def list_events(day: str) -> list[str]:
+            "List the events of a day."
+            return calendar[day]
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Registered] = {}
+        self._disabled: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def entries(self) -> tuple[Registered, ...]:
+        """What is registered and not switched off, in the order of registration."""
+        if not self._disabled:
+            return tuple(self._entries.values())
+        return tuple(e for e in self._entries.values() if not self._is_off(e.tool))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that are registered and not switched off."""
+        return tuple(entry.tool for entry in self.entries)
+
+    @property
+    def core(self) -> tuple[str, ...]:
+        """The names of the tools that are never folded."""
+        return tuple(entry.tool.name for entry in self.entries if entry.core)
+
+    @property
+    def toolsets(self) -> tuple[str, ...]:
+        """The toolsets that there are, those switched off included."""
+        names = (entry.tool.toolset_name for entry in self._entries.values())
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    def get(self, name: str) -> Registered | None:
+        """Return what is registered under a name, if it is not switched off."""
+        entry = self._entries.get(name)
+        return None if entry is None or self._is_off(entry.tool) else entry
+
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        toolset: str | None = None,
+        policy: Policy = "automatic",
+        aliases: Iterable[str] = (),
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        timeout: float | None = TIMEOUT,
+        result_limit: int = RESULT_LIMIT,
+        parallel: bool | None = None,
+        core: bool = False,
+    ) -> Any:
+        """Register a function, plain or asynchronous; a decorator, with or without arguments.
+
+        Args:
+            function: The function.
+            name: The tool's name; by default the function's.
+            toolset: Its group; by default the function's module.
+            policy: Whether it may be folded.
+            aliases: More words under which it is found.
+            read_only: Whether it changes nothing.
+            destructive: Whether it may destroy something.
+            timeout: Seconds after which it is cancelled; None for never.
+            result_limit: Characters of its result that reach the model.
+            parallel: Whether it may run beside others; by default, unless it is destructive.
+            core: Whether it is never folded.
+        """
+
+        def register(given: F) -> F:
+            hints = {"readOnlyHint": read_only, "destructiveHint": destructive}
+            made = replace(
+                tool_from_function(given, name=name),
+                toolset=toolset,
+                policy=policy,
+                aliases=tuple(aliases),
+                annotations={key: hint for key, hint in hints.items() if hint is not None},
+            )
+            self.add(made, timeout=timeout, result_limit=result_limit, parallel=parallel, core=core)
+            return given
+
+        return register if function is None else register(function)
+
+    def add(
+        self,
+        tool: Tool | Mapping[str, Json] | Callable[..., Any],
+        run: Runner | None = None,
+        *,
+        timeout: float | None = TIMEOUT,
+        result_limit: int = RESULT_LIMIT,
+        parallel: bool | None = None,
+        core: bool = False,
+    ) -> Registered:
+        """Register a tool, in any wire shape, with what runs it.
+
+        Args:
+            tool: The tool; a function is its own runner.
+            run: Runs a call.
+            timeout: Seconds after which it is cancelled; None for never.
+            result_limit: Characters of its result that reach the model.
+            parallel: Whether it may run beside others; by default, unless it is destructive.
+            core: Whether it is never folded.
+
+        Raises:
+            InvalidToolError: It is no tool, or nothing runs it.
+            NameClashError: The name is taken.
+        """
+        made = _tool(tool)
+        if run is None and made.function is None:
+            raise InvalidToolError(
+                f"nothing runs the tool {made.name!r}", hint="give `run`, or a Python function"
+            )
+        if made.name in BRIDGE_NAMES:
+            raise NameClashError(made.name, (owner(made), "toolfold's bridge"))
+        taken = self._entries.get(made.name)
+        if taken is not None:
+            raise NameClashError(made.name, (owner(taken.tool), owner(made)))
+        entry = Registered(made, run, timeout, result_limit, parallel, core)
+        self._entries[made.name] = entry
+        return entry
+
+    def add_source(
+        self,
+        tools: Iterable[Tool | Mapping[str, Json]],
+        run: Runner,
+        *,
+        source: str | None = None,
+        timeout: float | None = TIMEOUT,
+        result_limit: int = RESULT_LIMIT,
+    ) -> tuple[Registered, ...]:
+        """Register the tools of a source, all run by one function.
+
+        Either all are registered or, where one cannot be, none is.
+        """
+        made = [_tool(tool, source) for tool in tools]
+        before = dict(self._entries)
+        try:
+            return tuple(
+                self.add(tool, run, timeout=timeout, result_limit=result_limit) for tool in made
+            )
+        except Exception:
+            self._entries = before
+            raise
+
+    def remove(self, name: str) -> None:
+        """Take a tool out, if it is there."""
+        self._entries.pop(name, None)
+
+    def disable(self, *toolsets: str) -> None:
+        """Switch toolsets off: their tools exist for nobody until they are switched on."""
+        self._check(toolsets)
+        self._disabled.update(toolsets)
+
+    def enable(self, *toolsets: str) -> None:
+        """Switch toolsets on again."""
+        self._check(toolsets)
+        self._disabled.difference_update(toolsets)
+
+    def _check(self, toolsets: Iterable[str]) -> None:
+        for name in toolsets:
+            if name not in self.toolsets and name not in self._disabled:
+                there = ", ".join(self.toolsets) or "none"
+                raise ConfigError(f"no toolset is named {name!r}", hint=f"there are: {there}")
+
+    def _is_off(self, tool: Tool) -> bool:
+        return tool.toolset_name in self._disabled
+
+
+def _tool(given: object, source: str | None = None) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    tools = read([given], source=source)[0].tools
+    if len(tools) != 1:
+        raise InvalidToolError(
+            f"one record holds {len(tools)} tools", hint="register them one by one"
+        )
+    return tools[0]
+
+
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether a call of a function must be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
