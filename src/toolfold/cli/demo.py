@@ -10,7 +10,7 @@ import click
 from toolfold.answer import Answer, Invocation
 from toolfold.cli import options
 from toolfold.demo import demo_catalog
-from toolfold.demo.host import Calendar
+from toolfold.demo.host import SYSTEM, DemoHost
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
 from toolfold.settings import Settings
@@ -24,7 +24,7 @@ def command() -> None:
     """Show folding on a bundled catalog of 200 tools.
 
     Runs without a model, a key or a network: the calls below are those that a model
-    would make.
+    would make, and the conversation at the end is a script that `toolfold chat` plays.
 
     \b
     Examples:
@@ -51,7 +51,7 @@ def command() -> None:
     _answer(folded, "tool_call", {"name": "create_calendar_event", "arguments": wrong})
 
     _title("5. It corrects the call; the host runs the real tool")
-    host = Calendar()
+    host = DemoHost()
     right = {
         "title": "Call mum",
         "start": {"date_time": "2026-11-15T19:30:00+01:00"},
@@ -66,9 +66,28 @@ def command() -> None:
     _answer(reader, "tool_search", {"query": "create_calendar_event", "limit": 1})
     _answer(reader, "tool_call", {"name": "create_calendar_event", "arguments": right})
 
+    _title("7. An agent does all that, with the real tools in sight")
+    _converse()
+
     _title("Try it on your own tools")
     click.echo("   toolfold search 'what you need' --catalog tools.json")
     click.echo("   toolfold fold --catalog tools.json --context-length 200000 --diff")
+    click.echo("   toolfold chat --model NAME --base-url http://localhost:8080/v1 --tools tools.py")
+
+
+def _converse() -> None:
+    """Play the bundled script: a scripted model, and tools that really run."""
+    from toolfold.chat import Asker, Feed, Replay, Screen, Talk, load_script
+    from toolfold.runtime import Agent, Approvals
+
+    screen = Screen(indent="   ")
+    feed = Feed(screen)
+    replay = Replay(load_script("demo"))
+    hooks = [Approvals(Asker(screen, replay.answer))]
+    registry = DemoHost().registry()
+    agent = Agent(replay.model, registry, system=SYSTEM, context_length=_WINDOW, hooks=hooks)
+    for _ in Talk(agent, screen, feed).play(replay):
+        pass
 
 
 def _title(text: str) -> None:
@@ -87,13 +106,13 @@ def _answer(folded: Folded, name: str, arguments: Json) -> None:
             click.echo(textwrap.indent(textwrap.shorten(line, 300, placeholder=" …"), "   "))
 
 
-def _run(folded: Folded, host: Calendar, name: str, arguments: Json) -> None:
+def _run(folded: Folded, host: DemoHost, name: str, arguments: Json) -> None:
     click.echo(_call(name, arguments))
     resolved = folded.resolve(name, arguments)
     if isinstance(resolved, Invocation):
         click.echo(
             f"   host runs {options.bold(resolved.tool.name)} with {json.dumps(resolved.arguments)}"
         )
-        click.echo(f"   -> {json.dumps(host.run(resolved))}")
+        click.echo(f"   -> {json.dumps(host.run(resolved.tool.name, resolved.arguments))}")
     else:
         click.echo(f"   {resolved.text}")

@@ -1,0 +1,272 @@
+"""Lead a conversation in the terminal: at the prompt, by a script, or one message long.
+
+A turn shows the answer as it comes and what runs beside it, then one line that says what
+it cost. Whatever ends a turn, the conversation can go on and its transcript is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from io import TextIOWrapper
+from typing import cast
+
+from toolfold import prompts
+from toolfold.bounds import one_line
+from toolfold.chat.commands import Commands
+from toolfold.chat.feed import Feed
+from toolfold.chat.screen import Screen, harmless
+from toolfold.chat.script import Replay
+from toolfold.chat.transcript import Transcript
+from toolfold.errors import ToolfoldError
+from toolfold.fold import Report
+from toolfold.runtime.activity import Activity
+from toolfold.runtime.agent import Agent
+from toolfold.runtime.conversation import Done, Event
+from toolfold.runtime.model import Reply, TextDelta
+from toolfold.tool import Json
+
+__all__ = ["Outcome", "Talk"]
+
+_PROMPT = "> "
+_GRACE_SECONDS = 2.0
+_STOPPED = {
+    "turns": "the model was asked as often as one message allows",
+    "tokens": "one message's tokens are spent",
+    "length": "the answer reached its limit, or repeated itself",
+    "loop": "the model made the same calls again and again",
+    "refused": "the model would not answer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a turn came to."""
+
+    user: str
+    """What the user said."""
+
+    done: Done
+    activities: tuple[Activity, ...]
+    saved: tuple[int, ...]
+    """By request: the tokens that folding kept out of it."""
+
+    report: Report
+
+    def as_json(self) -> dict[str, Json]:
+        """Return it as one JSON object."""
+        return {
+            "user": self.user,
+            "text": self.done.text,
+            "stop": self.done.stop,
+            "usage": asdict(self.done.usage),
+            "round_trips": self.done.round_trips,
+            "seconds": round(self.done.seconds, 3),
+            "saved": sum(self.saved),
+            "kept": self.report.kept,
+            "deferred": self.report.deferred,
+            "activities": [asdict(activity) for activity in self.activities],
+        }
+
+    @property
+    def status(self) -> str:
+        """What it cost, on one line."""
+        usage = self.done.usage
+        parts = [
+            prompts.plural(self.done.round_trips, "round trip"),
+            f"{usage.prompt:,} tokens read ({usage.cached:,} cached), {usage.completion:,} written",
+        ]
+        if self.report.active:
+            same = len(set(self.saved)) == 1
+            each = f" ({self.saved[0]:,} × {len(self.saved)})" if same else ""
+            parts.append(f"{sum(self.saved):,} saved by folding{each}")
+        return " · ".join([*parts, _counts(self.report)])
+
+
+class Talk:
+    """A conversation of an agent with the person at the terminal.
+
+    Args:
+        agent: Who answers.
+        screen: Where it is shown.
+        feed: What shows the activities.
+        transcript: Where the messages are written, if anywhere.
+    """
+
+    def __init__(
+        self, agent: Agent, screen: Screen, feed: Feed, transcript: Transcript | None = None
+    ) -> None:
+        self.agent = agent
+        self.screen = screen
+        self.conversation = agent.conversation()
+        self._feed = feed
+        self._transcript = transcript
+        self._answering = False
+
+    def renew(self) -> None:
+        """Start another conversation."""
+        self.conversation = self.agent.conversation()
+
+    def greet(self, who: str) -> None:
+        """Say who answers, and with what tools."""
+        report = self.agent.assemble().report
+        tokens = f"{report.tokens_before:,} tokens of tools a request"
+        if report.active:
+            tokens += f", folded to {report.tokens_after:,}"
+        self.screen.line(f"{one_line(who, 80)} · {_counts(report)} · {tokens}", dim=True)
+
+    # ---- the three ways to lead it
+
+    def at_the_prompt(self) -> None:
+        """Answer what is typed until the person ends it."""
+        with suppress(ImportError):
+            import_module("readline")  # gives `input` its line editing and history
+
+        # A byte that is no UTF-8 is a sign in the message, not the end of the conversation.
+        with suppress(AttributeError):
+            cast(TextIOWrapper, sys.stdin).reconfigure(errors="replace")
+        commands = Commands(self)
+        with _loop() as runner:
+            for message in self._messages():
+                if commands.run(message):
+                    if commands.ended:
+                        break
+                    continue
+                try:
+                    outcome = runner.run(self.turn(message))
+                except KeyboardInterrupt:
+                    if self._answering:  # pressed again before the turn could end: it is meant
+                        raise
+                    self.screen.line("  cancelled", fg="yellow")
+                except ToolfoldError as error:
+                    self.screen.fault(error)
+                else:
+                    self.screen.line(f"  {outcome.status}", dim=True)
+                self.screen.line()
+            runner.run(self._close())
+
+    def play(self, replay: Replay) -> Iterator[Outcome]:
+        """Yield the turns of a script as they are played.
+
+        Raises:
+            ToolfoldError: The script does not fit what happens.
+        """
+        with _loop() as runner:
+            for place in range(len(replay.script.turns)):
+                turn = replay.begin()
+                if place:
+                    self.screen.line()
+                self.screen.line(f"{_PROMPT}{harmless(turn.user)}", bold=True)
+                outcome = runner.run(self.turn(turn.user))
+                self.screen.line(f"  {outcome.status}", dim=True)
+                replay.end()
+                yield outcome
+
+    def once(self, message: str) -> Outcome:
+        """Answer one message."""
+        with _loop() as runner:
+            try:
+                outcome = runner.run(self.turn(message))
+            finally:
+                runner.run(self._close())
+        self.screen.line(f"  {outcome.status}", dim=True)
+        return outcome
+
+    # ---- one turn
+
+    async def turn(self, message: str) -> Outcome:
+        """Answer a message and show it.
+
+        Raises:
+            ModelError: The model cannot be reached, or refuses the request.
+        """
+        conversation = self.conversation
+        before = len(conversation.messages)
+        activities: list[Activity] = []
+        saved: list[int] = []
+        done: Done | None = None
+        self._answering = True
+        self._feed.begin()
+        stream = cast("AsyncGenerator[Event, None]", conversation.send(message))
+        try:
+            async with aclosing(stream):
+                async for event in stream:
+                    match event:
+                        case TextDelta():
+                            self.screen.text(event.text)
+                        case Activity():
+                            activities.append(event)
+                            self._feed.show(event)
+                        case Reply():
+                            saved.append(_saved(conversation.report))
+                            self.screen.end_text()
+                            if event.message.calls:
+                                self.screen.aside(event.message.text)
+                        case Done():
+                            done = event
+        finally:
+            self.screen.end_text()
+            self._answering = False
+            if self._transcript is not None:
+                self._transcript.add(conversation.messages[before:])
+        assert done is not None and conversation.report is not None  # a turn ends with both
+        if done.stop != "end":
+            self.screen.line(f"  ⊘ stopped: {_STOPPED[done.stop]}", fg="yellow")
+        return Outcome(message, done, tuple(activities), tuple(saved), conversation.report)
+
+    async def _close(self) -> None:
+        close = getattr(self.agent.model, "aclose", None)
+        if close is not None:
+            await close()
+
+    def _messages(self) -> Iterator[str]:
+        """Yield what the person types, until Ctrl-C, Ctrl-D or the end of the input."""
+        typed = sys.stdin.isatty()
+        while True:
+            try:
+                line = input(_PROMPT) if typed else sys.stdin.readline()
+            except (EOFError, KeyboardInterrupt):
+                self.screen.line()
+                return
+            if not typed and not line:
+                return
+            message = line.strip()
+            if message and not typed:
+                self.screen.line(f"{_PROMPT}{harmless(message)}", bold=True)
+            if message:
+                yield message
+
+
+@contextmanager
+def _loop() -> Generator[asyncio.Runner]:
+    """Give an event loop, and leave it even where a tool does not stop when it is cancelled."""
+    runner = asyncio.Runner()
+    try:
+        yield runner
+    finally:
+        if runner.run(_all_stopped()):
+            runner.close()  # waits for every task, without an end
+
+
+async def _all_stopped() -> bool:
+    """Cancel what still runs, and return whether all of it stopped in time."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
+    return all(task.done() for task in tasks)
+
+
+def _saved(report: Report | None) -> int:
+    return report.tokens_before - report.tokens_after if report is not None else 0
+
+
+def _counts(report: Report) -> str:
+    if not report.active:
+        return f"{prompts.plural(report.tools_before, 'tool')}, none folded"
+    return f"{prompts.plural(report.kept, 'tool')} kept, {report.deferred:,} deferred"

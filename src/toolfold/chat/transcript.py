@@ -1,0 +1,73 @@
+"""Transcripts: a conversation as JSON lines, with the secrets taken out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from toolfold.errors import ConfigError
+from toolfold.redact import Redactor
+from toolfold.runtime.messages import Message, ResultMessage, UserMessage
+from toolfold.tool import Json
+
+__all__ = ["Transcript", "record"]
+
+
+class Transcript:
+    """A file that messages are added to, readable by its owner alone where it is new.
+
+    Args:
+        file: The file.
+        new: Whether it must not be there yet.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+
+    def __init__(self, file: str | Path, *, new: bool = False) -> None:
+        self._file = file
+        self._redactor = Redactor.from_environment()
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_APPEND)
+        try:
+            os.close(os.open(file, flags, 0o600))
+        except OSError as error:
+            raise _unwritable(file, error) from None
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Write messages at the end.
+
+        Raises:
+            ConfigError: The file cannot be written any more.
+        """
+        lines = [json.dumps(self._redactor.redacted(record(m))) for m in messages]
+        try:
+            with Path(self._file).open("a", encoding="utf-8") as out:
+                out.writelines(f"{line}\n" for line in lines)
+        except OSError as error:
+            raise _unwritable(self._file, error) from None
+
+
+def record(message: Message) -> dict[str, Json]:
+    """Return a message as JSON, without what is empty."""
+    if isinstance(message, UserMessage):
+        made: dict[str, Json] = {"role": "user", "text": message.text, "note": message.note}
+    elif isinstance(message, ResultMessage):
+        made = {
+            "role": "result",
+            "name": message.name,
+            "call_id": message.call_id,
+            "text": message.text,
+            "is_error": message.is_error,
+            "found": list(message.found or ()),
+        }
+    else:
+        calls = [{"name": c.name, "arguments": c.arguments, "id": c.id} for c in message.calls]
+        made = {"role": "model", "text": message.text, "calls": calls}
+    return {key: value for key, value in made.items() if value or key in ("role", "text")}
+
+
+def _unwritable(file: str | Path, error: OSError) -> ConfigError:
+    fix = "choose another name" if isinstance(error, FileExistsError) else "check the path"
+    return ConfigError(f"cannot write `{file}`: {error.strerror}", hint=fix)
