@@ -1,0 +1,324 @@
+"""`toolfold ab`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from toolfold.cli import options
+from toolfold.errors import ConfigError, ToolfoldError
+
+if TYPE_CHECKING:
+    from toolfold.evaluation.ab.measures import Measures
+    from toolfold.evaluation.ab.prices import Prices
+    from toolfold.evaluation.ab.run import Plan, Task
+    from toolfold.evaluation.ab.scenario import Scenario
+    from toolfold.evaluation.ab.transcript import Run
+    from toolfold.runtime.clients import Anthropic, OpenAIChat
+    from toolfold.runtime.model import Model
+
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+
+@click.command("ab", short_help="Compare folded and unfolded tools with a live model")
+@click.option("--model", metavar="NAME", help="The model to ask")
+@click.option("--base-url", metavar="URL", help="Where it is served, such as a server of yours")
+@click.option(
+    "--api", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True,
+    help="How it is spoken to",
+)  # fmt: skip
+@click.option(
+    "--api-key-env", metavar="NAME",
+    help="The environment variable with the key  [default: OPENAI_API_KEY, ANTHROPIC_API_KEY]",
+)  # fmt: skip
+@click.option("--scripted", is_flag=True, help="Take a model that follows a plan: no key, no cost")
+@click.option(
+    "--scenario", "scenarios", metavar="NAME", multiple=True,
+    help="Hold this scenario; repeatable  [default: all]",
+)  # fmt: skip
+@click.option(
+    "--arms", metavar="NAMES", default="folded,unfolded", show_default=True,
+    help="What to compare: folded, unfolded, stub, prefetch",
+)  # fmt: skip
+@click.option(
+    "--repeat", metavar="N", type=click.IntRange(1), default=1, show_default=True,
+    help="Hold each scenario N times",
+)  # fmt: skip
+@click.option(
+    "--profile", type=click.Choice(["standard", "small"]), default="standard", show_default=True,
+    help="What the model's size asks for",
+)  # fmt: skip
+@click.option(
+    "--concurrency", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True,
+    help="Make so many runs at once",
+)  # fmt: skip
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(1), default=300, show_default=True,
+    help="Give up on a run after so long",
+)  # fmt: skip
+@click.option("--prices", metavar="FILE", help="A price table to take in place of the bundled one")
+@click.option(
+    "--out", metavar="DIR", help="Where transcripts and report go  [default: .toolfold/ab/TIME]"
+)
+@click.option("--list", "listing", is_flag=True, help="List the scenarios and end")
+@options.json_option
+def command(
+    model: str | None,
+    base_url: str | None,
+    api: Literal["openai", "anthropic"],
+    api_key_env: str | None,
+    scripted: bool,
+    scenarios: tuple[str, ...],
+    arms: str,
+    repeat: int,
+    profile: str,
+    concurrency: int,
+    timeout: float,
+    prices: str | None,
+    out: str | None,
+    listing: bool,
+    as_json: bool,
+) -> None:
+    """Compare folded and unfolded tools with a live model.
+
+    Holds each scenario with the model in each arm, on tools that really run, in memory, and
+    remember it: whether a run succeeds is read from what was done, not from what was said.
+    A run that fails is recorded as such and the rest goes on; Ctrl-C keeps what was done.
+
+    All scenarios in two arms come to about 80 requests, of which the unfolded ones carry
+    every schema. Prices are example figures: check them, or give your own table.
+
+    \b
+    Examples:
+      toolfold ab --scripted
+      toolfold ab --model qwen3 --base-url http://localhost:8080/v1 --repeat 3
+      toolfold ab --model claude-haiku-4-5 --api anthropic --arms folded,unfolded,prefetch
+    """
+    from toolfold.evaluation.ab.prices import load_prices
+    from toolfold.evaluation.ab.run import Plan, arms_named, tasks
+    from toolfold.evaluation.ab.run import scripted as scripted_model
+    from toolfold.evaluation.ab.scenarios import scenarios_named
+    from toolfold.runtime.profiles import profile_named
+
+    chosen = scenarios_named(scenarios)
+    if listing:
+        _list(chosen, as_json=as_json)
+        return
+    if scripted and model is not None:
+        raise click.UsageError("--scripted takes the place of --model: give one of them")
+    chosen_arms = arms_named([name.strip() for name in arms.split(",") if name.strip()])
+    if not chosen_arms:
+        raise ConfigError("`--arms` names none", hint="write, say, --arms folded,unfolded")
+    table = load_prices(prices)
+    client = None if scripted else _live(model, base_url, api, api_key_env)
+    make: Callable[[Scenario], Model] = scripted_model() if client is None else (lambda _: client)
+    plan = Plan(make, profile_named(profile), timeout, concurrency)
+    todo = list(tasks(chosen, chosen_arms, repeat))
+    record = _Record(Path(out) if out else _default_folder(), table, todo, api_key_env)
+    whole = _hold(todo, plan, record, client, quiet=as_json)
+    record.write_report()
+    _print(record, as_json=as_json)
+    if not whole:
+        raise click.exceptions.Exit(130)
+    if record.measures and all(run.error for run in record.measures):
+        raise ToolfoldError(
+            f"no run was completed: {record.measures[0].error}",
+            hint="check the model's name, its address and the key",
+        )
+
+
+class _Record:
+    """What was measured so far, and where it is written."""
+
+    def __init__(self, folder: Path, prices: Prices, todo: Sequence[Task], key: str | None) -> None:
+        from toolfold.evaluation.ab.transcript import make_folder
+        from toolfold.redact import Redactor
+
+        self.folder = folder
+        self._places = {(t.scenario.name, t.arm.name, t.repeat): i for i, t in enumerate(todo)}
+        self._made: dict[int, Measures] = {}
+        self._prices = prices
+        # The key's variable may be named like no secret.
+        given = {"GIVEN_KEY": os.environ.get(key or "", "")}
+        self._redactor = Redactor.from_environment({**os.environ, **given})
+        _written(lambda: make_folder(folder), folder)
+
+    @property
+    def measures(self) -> list[Measures]:
+        """The runs that were made, in the order in which they were to be."""
+        return [self._made[place] for place in sorted(self._made)]
+
+    def add(self, task: Task, run: Run) -> None:
+        """Measure a run and write its transcript."""
+        from toolfold.evaluation.ab.measures import measured
+        from toolfold.evaluation.ab.run import catalog_of
+        from toolfold.evaluation.ab.transcript import save
+
+        redact = self._redactor.redact
+        made = measured(task.scenario, run, catalog_of(task.scenario), self._prices)
+        made = replace(
+            made,
+            problems=tuple(map(redact, made.problems)),
+            invented=tuple(map(redact, made.invented)),
+            error=None if made.error is None else redact(made.error),
+        )
+        self._made[self._places[run.scenario, run.arm, run.repeat]] = made
+        _written(lambda: save(self.folder, run, made.as_json(), self._redactor), self.folder)
+
+    def write_report(self) -> None:
+        """Write the page and the numbers."""
+        from toolfold.evaluation.ab.report import report_html
+
+        page = report_html(self.measures, title=f"A/B with {self.model}", notes=_NOTES)
+        numbers = json.dumps(self.as_json(), ensure_ascii=False, indent=1)
+        for name, text in (("report.html", page), ("results.json", numbers)):
+            file = self.folder / name
+            _written(lambda f=file, t=text: f.write_bytes(t.encode("utf-8", "replace")), file)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return next((run.model for run in self._made.values()), "no model")
+
+    def as_json(self) -> dict[str, object]:
+        """Return all that was measured."""
+        from toolfold.evaluation.ab.measures import rows
+
+        return {
+            "model": self.model,
+            "folder": str(self.folder),
+            "rows": [row.as_json() for row in rows(self.measures)],
+            "runs": [run.as_json() for run in self.measures],
+        }
+
+
+_NOTES = (
+    "Numbers are means over the runs of a scenario in an arm; runs that ended early count as "
+    "failures and are left out of the other means.",
+    "Costs are by the price table that was given; the bundled one has example figures.",
+)
+
+
+def _written(write: Callable[[], object], where: Path) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write `{where}`: {error.strerror}", hint="give another folder with --out"
+        ) from None
+
+
+def _default_folder() -> Path:
+    return Path(".toolfold") / "ab" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+
+
+def _hold(
+    todo: Sequence[Task],
+    plan: Plan,
+    record: _Record,
+    client: OpenAIChat | Anthropic | None,
+    *,
+    quiet: bool,
+) -> bool:
+    """Make the runs; return whether all were made."""
+    from toolfold.evaluation.ab.run import hold
+
+    with click.progressbar(
+        length=len(todo), label="runs", file=sys.stderr,
+        hidden=quiet or not sys.stderr.isatty(),
+    ) as bar:  # fmt: skip
+
+        def done(task: Task, run: Run) -> None:
+            record.add(task, run)
+            bar.update(1)
+
+        async def run() -> None:
+            try:
+                await hold(todo, plan, done)
+            finally:
+                if client is not None:
+                    await client.aclose()
+
+        try:
+            asyncio.run(run())
+        except KeyboardInterrupt:
+            made = f"{len(record.measures)} of {len(todo)} runs"
+            click.echo(f"\nwarning: stopped after {made}", err=True)
+            return False
+    return True
+
+
+def _live(
+    name: str | None, base_url: str | None, api: Literal["openai", "anthropic"], key: str | None
+) -> OpenAIChat | Anthropic:
+    if name is None:
+        raise ConfigError(
+            "no model is named",
+            hint="give --model NAME, with --base-url URL for a server of your own; "
+            "`toolfold ab --scripted` needs no model",
+        )
+    variable = key or _KEYS[api]
+    secret = os.environ.get(variable)
+    if secret is None and (base_url is None or key is not None):
+        raise ConfigError(
+            f"the environment has no `{variable}`",
+            hint="set it to the key, or give --base-url URL for a server that needs none",
+        )
+    from toolfold.runtime.clients import Anthropic, OpenAIChat
+
+    client = OpenAIChat if api == "openai" else Anthropic
+    if base_url is None:
+        return client(name, api_key=secret)
+    return client(name, base_url=base_url, api_key=secret)
+
+
+def _list(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
+    if as_json:
+        listed = [{"name": s.name, "about": s.about, "turns": len(s.turns)} for s in scenarios]
+        options.print_json({"scenarios": listed})
+        return
+    width = max(len(scenario.name) for scenario in scenarios)
+    for scenario in scenarios:
+        click.echo(f"{scenario.name:{width}}  {options.dim(scenario.about)}")
+
+
+def _print(record: _Record, *, as_json: bool) -> None:
+    from toolfold.evaluation.ab.measures import rows
+    from toolfold.evaluation.ab.report import COLUMNS
+
+    if as_json:
+        options.print_json(record.as_json())
+    else:
+        heads = ["scenario", "arm", *(head for head, _, _ in COLUMNS)]
+        table = [
+            [row.scenario, row.arm, *(cell(row) for _, _, cell in COLUMNS)]
+            for row in rows(record.measures)
+        ]
+        widths = [max(map(len, column)) for column in zip(heads, *table, strict=True)]
+        click.echo(options.bold(_line(heads, widths)))
+        for cells in table:
+            click.echo(_line(cells, widths))
+    early = [run for run in record.measures if run.error]
+    if early:
+        count = f"{len(early)} of {len(record.measures)} runs ended early"
+        click.echo(f"warning: {count}: {early[0].error}", err=True)
+    for run in record.measures:
+        if run.problems and not run.error:
+            click.echo(f"{run.label}: {'; '.join(run.problems)}", err=True)
+    click.echo(f"report: {record.folder / 'report.html'}", err=True)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    words, numbers = cells[:2], cells[2:]
+    left = [f"{cell:{width}}" for cell, width in zip(words, widths[:2], strict=True)]
+    right = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[2:], strict=True)]
+    return "  ".join([*left, *right])

@@ -1,0 +1,174 @@
+"""`toolfold replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolfold.cli import options
+from toolfold.errors import ConfigError
+
+if TYPE_CHECKING:
+    from toolfold.evaluation.growth import Growth
+    from toolfold.evaluation.replay import Replayed
+
+
+@click.command("replay", short_help="Run recorded conversations through any strategy")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--strategy", "strategies", metavar="NAME", multiple=True,
+    help="unfolded, bridge, stub, bridge+prefetch or bridge+describe; repeatable  [default: all]",
+)  # fmt: skip
+@options.catalog_option
+@click.option(
+    "--growth", metavar="FILE", help="Draw how a long conversation's prompt grows, as SVG"
+)
+@click.option(
+    "--turns", metavar="N", type=click.IntRange(2, 500), default=30, show_default=True,
+    help="With --growth: how long the conversation is",
+)  # fmt: skip
+@click.option(
+    "--budget", metavar="N", type=click.IntRange(1),
+    help="Tokens that searches' answers may take in a prompt  [default: the runtime's]",
+)  # fmt: skip
+@options.json_option
+def command(
+    files: tuple[str, ...],
+    strategies: tuple[str, ...],
+    catalog: str | None,
+    growth: str | None,
+    turns: int,
+    budget: int | None,
+    as_json: bool,
+) -> None:
+    """Run recorded conversations through any strategy.
+
+    FILE is a transcript of `toolfold ab`, or a trace: JSON lines, described in the guide on
+    the live A/B. Without FILE the bundled traces are run. No model is asked: one that
+    follows the record finds its way through the tools it sees, and what that costs is
+    counted. Tokens are characters over four; `new` are those that the request before did
+    not have in common.
+
+    With --growth and no FILE, only the growth is drawn, over --catalog or the bundled one.
+
+    \b
+    Examples:
+      toolfold replay
+      toolfold replay .toolfold/ab/20260302-090000/transcripts/*.json --strategy bridge
+      toolfold replay --growth growth.svg --catalog tools.json
+    """
+    from toolfold.evaluation.replay import replay, strategies_named
+    from toolfold.evaluation.trace import TRACES, read_trace
+    from toolfold.runtime.agent import Limits
+    from toolfold.sources.files import load_catalog
+
+    chosen = strategies_named(strategies)
+    tools = load_catalog(catalog) if catalog else None
+    grown = _grown(growth, tools, turns, budget) if growth else None
+    limits = Limits(discovery_tokens=budget) if budget else Limits()
+    results: list[Replayed] = []
+    if files or not growth:
+        for file in files or sorted(map(str, TRACES.glob("*.jsonl"))):
+            trace = read_trace(file, tools)
+            results += [replay(trace, strategy, limits) for strategy in chosen]
+    if as_json:
+        value = {"results": [result.as_json() for result in results]}
+        options.print_json({**value, "growth": grown.as_json()} if grown else value)
+        return
+    if results:
+        _print(results)
+    if grown:
+        _print_growth(grown)
+
+
+def _grown(file: str, catalog: object, turns: int, budget: int | None) -> Growth:
+    from toolfold.catalog import Catalog
+    from toolfold.demo import demo_catalog
+    from toolfold.evaluation.growth import growth, growth_svg
+
+    tools = catalog if isinstance(catalog, Catalog) else demo_catalog()
+    grown = growth(tools, turns=turns, budget=budget)
+    try:
+        Path(file).write_text(growth_svg(grown), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write `{file}`: {error.strerror}", hint="check it") from None
+    return grown
+
+
+def _print(results: Sequence[Replayed]) -> None:
+    totals = _totals(results)
+    shown = [*results, *totals] if len({result.trace for result in results}) > 1 else results
+    heads = ["trace", "strategy", "met", "trips", "read", "new", "written", "largest"]
+    rows = [
+        [
+            result.trace,
+            result.strategy,
+            f"{result.met}/{result.needs}",
+            f"{result.round_trips:,}",
+            f"{result.usage.prompt:,}",
+            f"{result.usage.prompt - result.usage.cached:,}",
+            f"{result.usage.completion:,}",
+            f"{max(result.prompts, default=0):,}",
+        ]
+        for result in shown
+    ]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    click.echo(options.bold(_line(heads, widths)))
+    for row in rows:
+        click.echo(_line(row, widths))
+    by_name = {total.strategy: total for total in totals}
+    plain, ahead = by_name.get("bridge"), by_name.get("bridge+prefetch")
+    if plain and ahead and plain.usage.prompt:
+        saved = plain.round_trips - ahead.round_trips
+        more = ahead.usage.prompt - plain.usage.prompt
+        click.echo(
+            f"prefetch saves {saved:,} of {plain.round_trips:,} round trips; tokens read: "
+            f"{more / plain.usage.prompt:+.1%}"
+        )
+
+
+def _totals(results: Sequence[Replayed]) -> list[Replayed]:
+    """Return what each strategy comes to over all traces."""
+    from toolfold.evaluation.replay import Replayed
+    from toolfold.runtime.model import Usage
+
+    totals: list[Replayed] = []
+    for name in dict.fromkeys(result.strategy for result in results):
+        own = [result for result in results if result.strategy == name]
+        totals.append(
+            Replayed(
+                "all",
+                name,
+                turns=sum(result.turns for result in own),
+                needs=sum(result.needs for result in own),
+                met=sum(result.met for result in own),
+                round_trips=sum(result.round_trips for result in own),
+                usage=sum((result.usage for result in own), Usage()),
+                prompts=tuple(size for result in own for size in result.prompts),
+                discoveries=(),
+            )
+        )
+    return totals
+
+
+def _print_growth(grown: Growth) -> None:
+    lines = grown.lines
+    click.echo(options.bold("turn" + "".join(f"{name:>20}" for name in lines)))
+    last = grown.folded.turns
+    for turn in sorted({1, *range(5, last, 5), last}):
+        cells = "".join(f"{line[turn - 1]:20,}" for line in lines.values())
+        click.echo(f"{turn:4}{cells}")
+    discovery = max(grown.folded.discoveries)
+    click.echo(
+        f"at most {discovery:,} tokens of searches' answers in a prompt; the budget is "
+        f"{grown.budget:,}"
+    )
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    left = [f"{cell:{width}}" for cell, width in zip(cells[:2], widths[:2], strict=True)]
+    right = [f"{cell:>{width}}" for cell, width in zip(cells[2:], widths[2:], strict=True)]
+    return "  ".join([*left, *right])

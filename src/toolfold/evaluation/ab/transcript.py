@@ -1,0 +1,208 @@
+"""The record of one run: what was said, what really ran, what it cost.
+
+Written as one JSON file in UTF-8, with secrets taken out, under a folder that git ignores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from toolfold.errors import CatalogError
+from toolfold.evaluation.ab.stage import Executed
+from toolfold.redact import Redactor
+from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.model import Usage
+from toolfold.tool import Json
+
+__all__ = ["Run", "TurnRecord", "as_json", "from_json", "make_folder", "save"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """One message of the user, and all that came of it."""
+
+    prompt: str
+    text: str = ""
+    """The answer."""
+
+    stop: str = "error"
+    """Why the turn ended; `error` where it did not end by itself."""
+
+    usage: Usage = field(default_factory=Usage)
+    round_trips: int = 0
+    seconds: float = 0.0
+
+    first_tool: float | None = None
+    """Seconds until the first real tool began."""
+
+    executed: tuple[Executed, ...] = ()
+    """What really ran."""
+
+    messages: tuple[Message, ...] = ()
+    """The transcript of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One scenario, held once, in one arm."""
+
+    scenario: str
+    arm: str
+    repeat: int
+    model: str
+
+    listed: tuple[str, ...] = ()
+    """The tools that the model saw in full from the start."""
+
+    bridge: tuple[str, ...] = ()
+    """The bridge's tools that it saw beside them."""
+
+    turns: tuple[TurnRecord, ...] = ()
+
+    error: str | None = None
+    """What ended it early, if anything did."""
+
+    folded: int | None = None
+    """The size of the catalog, as the scenario has it."""
+
+    wanted: tuple[str, ...] = ()
+    """The tools that a smaller catalog was made to hold."""
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without the ending."""
+        return f"{self.scenario}__{self.arm}__{self.repeat}"
+
+
+def as_json(run: Run) -> dict[str, Json]:
+    """Return a run as a JSON object."""
+    return {
+        "toolfold_ab": VERSION,
+        "scenario": run.scenario,
+        "arm": run.arm,
+        "repeat": run.repeat,
+        "model": run.model,
+        "error": run.error,
+        "catalog": {"folded": run.folded, "wanted": list(run.wanted)},
+        "listed": list(run.listed),
+        "bridge": list(run.bridge),
+        "turns": [_turn(turn) for turn in run.turns],
+    }
+
+
+def from_json(value: Json, where: str = "the transcript") -> Run:
+    """Return the run that a JSON object holds.
+
+    Raises:
+        CatalogError: It is none.
+    """
+    try:
+        if value["toolfold_ab"] != VERSION:
+            raise CatalogError(
+                f"{where} has version {value['toolfold_ab']!r}",
+                hint=f"this toolfold reads version {VERSION}",
+            )
+        return Run(
+            scenario=value["scenario"],
+            arm=value["arm"],
+            repeat=value["repeat"],
+            model=value["model"],
+            listed=tuple(value["listed"]),
+            bridge=tuple(value["bridge"]),
+            turns=tuple(_read_turn(turn) for turn in value["turns"]),
+            error=value["error"],
+            folded=value["catalog"]["folded"],
+            wanted=tuple(value["catalog"]["wanted"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CatalogError(
+            f"{where} is no transcript: {error}", hint="give a file that `toolfold ab` wrote"
+        ) from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a run's files, such that git ignores it wherever it is."""
+    (folder / "transcripts").mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+def save(folder: Path, run: Run, measures: Json, redactor: Redactor) -> Path:
+    """Write a run's transcript, without its secrets; return where."""
+    file = folder / "transcripts" / f"{run.name}.json"
+    value = redactor.redacted({**as_json(run), "measures": measures})
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    # Half a character, from a model or a tool, fits no encoding.
+    file.write_bytes(text.encode("utf-8", "replace"))
+    return file
+
+
+def _turn(turn: TurnRecord) -> dict[str, Json]:
+    return {
+        "prompt": turn.prompt,
+        "text": turn.text,
+        "stop": turn.stop,
+        "usage": asdict(turn.usage),
+        "round_trips": turn.round_trips,
+        "seconds": round(turn.seconds, 4),
+        "first_tool": None if turn.first_tool is None else round(turn.first_tool, 4),
+        "executed": [asdict(item) for item in turn.executed],
+        "messages": [_message(message) for message in turn.messages],
+    }
+
+
+def _read_turn(value: Json) -> TurnRecord:
+    return TurnRecord(
+        prompt=value["prompt"],
+        text=value["text"],
+        stop=value["stop"],
+        usage=Usage(**value["usage"]),
+        round_trips=value["round_trips"],
+        seconds=value["seconds"],
+        first_tool=value["first_tool"],
+        executed=tuple(Executed(**item) for item in value["executed"]),
+        messages=_read_messages(value["messages"]),
+    )
+
+
+def _message(message: Message) -> dict[str, Json]:
+    if isinstance(message, UserMessage):
+        return {"role": "user", "text": message.text, "note": message.note}
+    if isinstance(message, ResultMessage):
+        found = None if message.found is None else list(message.found)
+        return {
+            "role": "result",
+            "name": message.name,
+            "call_id": message.call_id,
+            "is_error": message.is_error,
+            "found": found,
+            "text": message.text,
+        }
+    return {
+        "role": "model",
+        "text": message.text,
+        "calls": [asdict(call) for call in message.calls],
+    }
+
+
+def _read_messages(values: Sequence[Json]) -> tuple[Message, ...]:
+    return tuple(_read_message(value) for value in values)
+
+
+def _read_message(value: Json) -> Message:
+    match value["role"]:
+        case "user":
+            return UserMessage(value["text"], value["note"])
+        case "result":
+            found = None if value["found"] is None else tuple(value["found"])
+            return ResultMessage(
+                value["text"], value["call_id"], value["name"], value["is_error"], found
+            )
+        case "model":
+            return ModelMessage(value["text"], tuple(Call(**call) for call in value["calls"]))
+        case role:
+            raise ValueError(f"a message has the role {role!r}")

@@ -1,0 +1,186 @@
+"""Recorded conversations, held again under any strategy: what would it have cost?
+
+A trace says what the user asked, which tools served it, with which arguments and what
+came back. A model that follows it as its plan finds its own way through the tools it
+sees, so the round trips and tokens are those of the strategy. No model is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from toolfold.errors import ConfigError
+from toolfold.evaluation.ab.planned import Habits, PlannedModel
+from toolfold.evaluation.trace import Said, Trace
+from toolfold.runtime.agent import Agent, Limits
+from toolfold.runtime.calls import Output, PendingCall
+from toolfold.runtime.messages import Message, ResultMessage, UserMessage
+from toolfold.runtime.model import Request, Usage, prompt_text
+from toolfold.runtime.registry import Registry
+from toolfold.settings import Settings
+from toolfold.tokens import estimate
+from toolfold.tool import Json
+
+__all__ = ["STRATEGIES", "Replayed", "Strategy", "replay", "strategies_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One way to show tools, and to go about them."""
+
+    name: str
+    settings: Settings
+    prefetch: bool = False
+    habits: Habits | None = None
+
+
+_ON = Settings(enabled="on", cache_dir="off")
+
+STRATEGIES = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("unfolded", replace(_ON, enabled="off")),
+        Strategy("bridge", _ON),
+        Strategy("stub", replace(_ON, strategy="stub")),
+        Strategy("bridge+prefetch", _ON, prefetch=True),
+        Strategy("bridge+describe", _ON, habits=Habits(describes_first=True)),
+    )
+}
+"""The strategies, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a conversation costs under a strategy. Tokens are characters over four."""
+
+    trace: str
+    strategy: str
+    turns: int
+    needs: int
+    met: int
+    """How many of the needs were met: the right tool ran."""
+
+    round_trips: int
+    usage: Usage
+    """All that was read and written; `cached` is what the request before had in common."""
+
+    prompts: tuple[int, ...]
+    """By turn: the tokens of its largest prompt."""
+
+    discoveries: tuple[int, ...]
+    """By turn: how many of these were answers of searches, and notes."""
+
+    def as_json(self) -> dict[str, Json]:
+        """Return it as a JSON object."""
+        return {
+            "trace": self.trace,
+            "strategy": self.strategy,
+            "turns": self.turns,
+            "needs": self.needs,
+            "met": self.met,
+            "round_trips": self.round_trips,
+            "prompt_tokens": self.usage.prompt,
+            "cached_tokens": self.usage.cached,
+            "uncached_tokens": self.usage.prompt - self.usage.cached,
+            "completion_tokens": self.usage.completion,
+            "prompt_by_turn": list(self.prompts),
+            "discovery_by_turn": list(self.discoveries),
+        }
+
+
+def strategies_named(names: Sequence[str]) -> tuple[Strategy, ...]:
+    """Return the strategies of these names; all where none is given.
+
+    Raises:
+        ConfigError: A name is none.
+    """
+    for name in names:
+        if name not in STRATEGIES:
+            there = ", ".join(STRATEGIES)
+            raise ConfigError(f"no strategy is named {name!r}", hint=f"there are: {there}")
+    return tuple(STRATEGIES[name] for name in dict.fromkeys(names or STRATEGIES))
+
+
+def replay(trace: Trace, strategy: Strategy, limits: Limits | None = None) -> Replayed:
+    """Return what a conversation costs under a strategy."""
+    return asyncio.run(_replay(trace, strategy, limits or Limits()))
+
+
+async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
+    host = _Host()
+    model = PlannedModel([said.step for said in trace.turns], strategy.habits, name="replayed")
+    agent = Agent(
+        model,
+        host.registry(trace),
+        settings=strategy.settings,
+        prefetch=strategy.prefetch,
+        limits=limits,
+    )
+    conversation = agent.conversation()
+    trips, met = 0, 0
+    prompts: list[int] = []
+    discoveries: list[int] = []
+    for said in trace.turns:
+        host.expect(said)
+        done = await conversation.ask(said.user)
+        trips += done.round_trips
+        met += len(said.step.needs) - len(host.due)
+        largest = max(model.requests, key=_size)
+        prompts.append(_size(largest))
+        discoveries.append(_discovery(largest))
+        model.requests.clear()
+    return Replayed(
+        trace.name,
+        strategy.name,
+        turns=len(trace.turns),
+        needs=sum(len(said.step.needs) for said in trace.turns),
+        met=met,
+        round_trips=trips,
+        usage=conversation.usage,
+        prompts=tuple(prompts),
+        discoveries=tuple(discoveries),
+    )
+
+
+def _size(request: Request) -> int:
+    return estimate(prompt_text(request))
+
+
+def _discovery(request: Request) -> int:
+    return sum(estimate(_found(message)) for message in request.messages)
+
+
+def _found(message: Message) -> str:
+    """Return what a message says about tools that were found."""
+    if isinstance(message, UserMessage):
+        return message.note
+    return message.text if isinstance(message, ResultMessage) and message.found is not None else ""
+
+
+class _Host:
+    """Gives back what was recorded."""
+
+    def __init__(self) -> None:
+        self.due: list[tuple[str | None, str]] = []
+        """The needs of this turn that were not met yet: their tools, and what these return."""
+
+    def expect(self, said: Said) -> None:
+        """Take up the next turn."""
+        tools = [need.tool for need in said.step.needs]
+        self.due = list(zip(tools, said.results, strict=True))
+
+    def registry(self, trace: Trace) -> Registry:
+        """Return the tools of a trace."""
+        registry = Registry()
+        for tool in trace.catalog:
+            registry.add(tool, self._run, core=tool.name in trace.core)
+        return registry
+
+    async def _run(self, call: PendingCall) -> Output:
+        for place, (tool, result) in enumerate(self.due):
+            if tool == call.tool.name:
+                del self.due[place]
+                return Output(result)
+        return Output(f"{call.tool.shown_name} was not called here.", is_error=True)

@@ -1,0 +1,218 @@
+"""Traces: recorded conversations, as data.
+
+A file in JSON lines: first an object that names the trace and its catalog, then one turn a
+line with what the user said, the tools that served it and the answer. A transcript of
+`toolfold ab` is a trace too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from toolfold.catalog import Catalog
+from toolfold.demo import demo_catalog
+from toolfold.errors import CatalogError
+from toolfold.evaluation.ab.planned import Need, Step
+from toolfold.evaluation.ab.reading import made, real_call, searched_needs
+from toolfold.evaluation.ab.tools import CORE, folded_tools
+from toolfold.evaluation.ab.transcript import Run, TurnRecord, from_json
+from toolfold.sources.files import load_catalog
+from toolfold.tool import Json, is_array, is_object
+
+__all__ = ["TRACES", "Said", "Trace", "filler", "read_trace"]
+
+TRACES = Path(__file__).with_name("traces")
+"""The bundled traces, over the bundled catalog."""
+
+_FILLER = "The quick brown fox jumps over the lazy dog. "
+_HEAD = re.compile(r'^\d+ of .* for "(.*)":$')
+_NEED_KEYS = {"search", "again", "tool", "arguments", "result", "waits"}
+_TURN_KEYS = {"user", "needs", "answer"}
+_HEAD_KEYS = {"trace", "about", "catalog", "core"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One turn of a trace: what the user said, and what is done about it."""
+
+    user: str
+    step: Step
+    results: tuple[str, ...]
+    """What each need's tool returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded conversation."""
+
+    name: str
+    catalog: Catalog
+    core: tuple[str, ...]
+    """The tools that are never folded."""
+
+    turns: tuple[Said, ...]
+
+
+def read_trace(file: str | Path, catalog: Catalog | None = None) -> Trace:
+    """Return the conversation that a file holds.
+
+    Args:
+        file: A trace in JSON lines, or a transcript of `toolfold ab`.
+        catalog: The tools to take in place of those that the file names.
+
+    Raises:
+        CatalogError: The file cannot be read. The error names the line.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise CatalogError(f"cannot read `{file}`: {why}", hint="check the path") from None
+    transcript = _transcript(text)
+    if transcript is not None:
+        trace = _from_run(from_json(transcript, f"`{file}`"))
+        return replace(trace, catalog=catalog) if catalog else trace
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    values = [(f"`{file}`, line {i}", _object(line, f"`{file}`, line {i}")) for i, line in lines]
+    if not values:
+        raise CatalogError(f"`{file}` is empty", hint="give a trace, one turn a line")
+    where, head = values[0]
+    _check_keys(head, _HEAD_KEYS, where)
+    if not isinstance(head.get("trace"), str):
+        raise CatalogError(f"{where} does not name the trace", hint='begin with {"trace": "name"}')
+    tools = catalog or _catalog(head.get("catalog", "demo"), path, where)
+    turns = tuple(_said(value, tools, at) for at, value in values[1:])
+    return Trace(head["trace"], tools, tuple(_texts(head.get("core", []), where)), turns)
+
+
+def _transcript(text: str) -> Json | None:
+    if '"toolfold_ab"' not in text[:200]:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def _object(line: str, where: str) -> dict[str, Json]:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise CatalogError(f"{where}: {error.msg}", hint="write one JSON object a line") from None
+    if not is_object(value):
+        raise CatalogError(f"{where} is no object", hint="write one JSON object a line")
+    return value
+
+
+def _catalog(named: Json, trace: Path, where: str) -> Catalog:
+    if named == "demo":
+        return demo_catalog()
+    if not isinstance(named, str):
+        raise CatalogError(f"{where}: `catalog` is {named!r}", hint='write a path, or "demo"')
+    return load_catalog(trace.parent / named)
+
+
+def _said(value: dict[str, Json], catalog: Catalog, where: str) -> Said:
+    _check_keys(value, _TURN_KEYS, where)
+    user, answer, needs = value.get("user"), value.get("answer", ""), value.get("needs", [])
+    if not isinstance(user, str) or not user.strip() or not isinstance(answer, str):
+        raise CatalogError(f"{where} lacks what the user said", hint='write "user" and "answer"')
+    if not is_array(needs):
+        raise CatalogError(f"{where}: `needs` is no list", hint="write a list, or leave it out")
+    read = [_need(need, catalog, where) for need in needs]
+    return Said(user, Step(tuple(need for need, _ in read), answer), tuple(r for _, r in read))
+
+
+def _need(value: Json, catalog: Catalog, where: str) -> tuple[Need, str]:
+    if not is_object(value):
+        raise CatalogError(f"{where}: a need is {value!r}", hint="write an object")
+    _check_keys(value, _NEED_KEYS, where)
+    tool, words, given = value.get("tool"), value.get("search"), value.get("arguments", {})
+    if not isinstance(tool, str) or tool not in catalog:
+        raise CatalogError(f"{where}: the catalog has no {tool!r}", hint="name one of its tools")
+    if not isinstance(words, str) or not words or not is_object(given):
+        raise CatalogError(
+            f"{where}: a need lacks its words or arguments", hint='write "search" and "arguments"'
+        )
+    need = Need(
+        words, tool, given, waits=bool(value.get("waits")), again=str(value.get("again", ""))
+    )
+    return need, _result(value.get("result", 200), where)
+
+
+def _result(value: Json, where: str) -> str:
+    """Return a recorded result; of one that is only a size, a text of that many characters."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise CatalogError(f"{where}: `result` is {value!r}", hint="write a text or its length")
+    return filler(value)
+
+
+def filler(size: int) -> str:
+    """Return a text of so many characters."""
+    return (_FILLER * (size // len(_FILLER) + 1))[:size]
+
+
+def _check_keys(value: dict[str, Json], known: set[str], where: str) -> None:
+    unknown = sorted(set(value) - known)
+    if unknown:
+        there = ", ".join(sorted(known))
+        raise CatalogError(f"{where} has the unknown key {unknown[0]!r}", hint=f"use {there}")
+
+
+def _texts(value: Json, where: str) -> Iterable[str]:
+    if not is_array(value) or not all(isinstance(item, str) for item in value):
+        raise CatalogError(f"{where}: `core` is {value!r}", hint="write a list of names")
+    return (str(item) for item in value)
+
+
+# ---- transcripts of `toolfold ab`
+
+
+def _from_run(run: Run) -> Trace:
+    tools = Catalog((*CORE, *folded_tools(run.folded, run.wanted)))
+    core = tuple(tool.name for tool in CORE)
+    return Trace(run.name, tools, core, tuple(_from_turn(turn, tools) for turn in run.turns))
+
+
+def _from_turn(turn: TurnRecord, catalog: Catalog) -> Said:
+    """Return the plan that a turn came to: the calls that worked, in their order."""
+    needs: list[Need] = []
+    results: list[str] = []
+    searched: dict[str, str] = {}
+    last = -1
+    for item in made(turn.messages):
+        if item.result is None or item.result.is_error:
+            continue
+        real = real_call(item.call)
+        if real is None:
+            searched |= _words_by_tool(item.result.text, searched_needs(item.call))
+            continue
+        tool = catalog.find(real[0])
+        if tool is None:
+            continue
+        words = searched.get(tool.shown_name) or turn.prompt
+        waits = bool(needs) and item.reply > last
+        needs.append(Need(words, tool.name, real[1], waits=waits))
+        results.append(item.result.text)
+        last = item.reply
+    return Said(turn.prompt, Step(tuple(needs), turn.text), tuple(results))
+
+
+def _words_by_tool(answer: str, asked: Sequence[str]) -> dict[str, str]:
+    """Return under which need of a search each tool was found."""
+    found: dict[str, str] = {}
+    need = asked[0] if asked else ""
+    for line in answer.splitlines():
+        head = _HEAD.match(line)
+        if head:
+            need = head[1]
+        elif line.startswith("- "):
+            found.setdefault(line[2:].partition("(")[0], need)
+    return found
