@@ -41,6 +41,7 @@ def test_the_defaults_are_those_of_the_reference_and_the_issue() -> None:
         threshold=15,
         listing="sources",
         listing_max_tokens=2_000,
+        bridge_texts="full",
         search_max_tokens=1_500,
         describe_max_tokens=8_000,
         aliases={},
@@ -308,8 +309,9 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         (
             "core: [preset:x]",
             "`core` names the unknown preset 'preset:x'",
-            "use preset:hermes",
+            "use preset:hermes, preset:small",
         ),
+        ("bridge_texts: long", "`bridge_texts` is 'long'", "write full | short"),
         ("listing: true", "`listing` is True", "write off | sources | names"),
         (
             "aliases: [a]",
@@ -474,6 +476,8 @@ def test_a_preset_stands_for_its_list() -> None:
     assert [tool["function"]["name"] for tool in folded.tools][:2] == ["terminal", "browser_click"]
     assert folded.report.deferred == 1
     assert PRESETS["hermes"][:3] == ("terminal", "read_file", "write_file")
+    assert set(PRESETS["small"]) < set(PRESETS["hermes"])
+    assert len(PRESETS["small"]) == 9
 
 
 def test_settings_are_frozen_and_checked_when_made() -> None:

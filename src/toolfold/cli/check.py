@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +21,13 @@ from toolfold.tokens import compact, estimate
 from toolfold.tool import Tool
 from toolfold.wire import write
 
+if TYPE_CHECKING:
+    from toolfold.serve.config.load import GatewayConfig
+    from toolfold.sources.mcp import Listed
+
 
 @click.command("check", short_help="Look a catalog over for what would hurt")
-@options.catalog_option
+@options.live_catalog_option
 @options.scope_options
 @click.option("--ranker", type=click.Choice(sorted(RANKERS)), help="How to rank")
 @click.option(
@@ -30,7 +35,7 @@ from toolfold.wire import write
     default=True,
     help="Whether to search for every tool by its own words and others  [default: yes]",
 )
-@options.config_option
+@options.live_config_option
 @options.json_option
 def command(
     catalog: str | None,
@@ -46,20 +51,30 @@ def command(
     Missing or over-long descriptions, near-duplicate tools, unusable schemas, name
     clashes, the costliest definitions, and tools that a search does not find by their own
     description or by paraphrases of it: which tools shadow them, which words to add. Also
-    checks the configuration. Exits with 1 where there is an error.
+    checks the configuration, and reaches its servers. Exits with 1 where there is an error.
 
     \b
     Examples:
       toolfold check --catalog tools.json
+      toolfold check --config .mcp.json --no-retrieval
       toolfold check --catalog tools.json --json | jq '.findings[].kind'
     """
-    settings = options.open_settings(config, enabled="on", ranker=ranker, relevance_floor=0.0)
+    settings = options.live_settings(
+        config, catalog, enabled="on", ranker=ranker, relevance_floor=0.0
+    )
     scope = Scope(allow or ("*",), deny)
-    tools = [t for entry in options.open_entries(catalog) for t in entry.tools if t in scope]
+    live = None if catalog is not None else options.open_servers(config)
+    found: list[Finding] = []
+    if live is not None:
+        listed = options.list_live(live, scope, quiet=True)
+        tools = list(listed.catalog)
+        found = _of_servers(live, listed)
+    else:
+        tools = [t for entry in options.open_entries(catalog) for t in entry.tools if t in scope]
     report = Report(
         tools=len(tools),
         tokens=sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools),
-        findings=check_tools(tools),
+        findings=[*found, *check_tools(tools)],
         costliest=costliest(tools),
         retrieval=_retrieval(tools, settings, quiet=as_json) if retrieval else [],
     )
@@ -68,6 +83,15 @@ def command(
     else:
         report.print()
     sys.exit(1 if report.errors else 0)
+
+
+def _of_servers(config: GatewayConfig, listed: Listed) -> list[Finding]:
+    """Return what is wrong with servers and odd about their entries."""
+    failed = [
+        Finding("error", "server failed", (status.name,), str(status.error))
+        for status in listed.failed
+    ]
+    return [*failed, *(Finding("warning", "configuration", (), note) for note in config.notes)]
 
 
 def _retrieval(tools: Sequence[Tool], settings: Settings, *, quiet: bool) -> list[Retrievability]:
@@ -124,7 +148,8 @@ class Report:
         for finding in self.findings:
             colour = "red" if finding.severity == "error" else "yellow"
             label = click.style(f"{finding.severity}: {finding.kind}", fg=colour)
-            click.echo(f"{label}: {', '.join(finding.tools)}: {finding.message}")
+            about = f"{', '.join(finding.tools)}: " if finding.tools else ""
+            click.echo(f"{label}: {about}{finding.message}")
         for item in self.lost:
             how = "its own description" if item.by_description is None else "a paraphrase"
             shadows = f"; shadowed by {', '.join(item.shadowed_by)}" if item.shadowed_by else ""

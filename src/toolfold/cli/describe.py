@@ -15,14 +15,16 @@ from toolfold.tool import Tool
 
 @click.command("describe", short_help="Print the full definition of tools")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@options.catalog_option
+@options.live_catalog_option
 @options.scope_options
+@options.live_config_option
 @options.json_option
 def command(
     names: tuple[str, ...],
     catalog: str | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
+    config: str | None,
     as_json: bool,
 ) -> None:
     """Print the full definition of tools.
@@ -32,7 +34,7 @@ def command(
       toolfold describe create_calendar_event
       toolfold describe create_issue --catalog tools.json --json
     """
-    found = options.open_catalog(catalog, allow, deny)
+    found = options.open_catalog(catalog, allow, deny, config)
     tools = [options.tool_named(found, name) for name in names]
     if as_json:
         options.print_json({"tools": [_record(tool) for tool in tools]})

@@ -11,21 +11,27 @@ from toolfold.wire import write
 
 
 @click.command("list", short_help="List the tools of a catalog, by source")
-@options.catalog_option
+@options.live_catalog_option
 @options.scope_options
+@options.live_config_option
 @options.json_option
 def command(
-    catalog: str | None, allow: tuple[str, ...], deny: tuple[str, ...], as_json: bool
+    catalog: str | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    config: str | None,
+    as_json: bool,
 ) -> None:
     """List the tools of a catalog, by source.
 
     \b
     Examples:
       toolfold list --catalog tools.json
+      toolfold list --config .mcp.json
       toolfold list --allow '@github' --json
       curl -s localhost:8000/tools | toolfold list --catalog -
     """
-    found = options.open_catalog(catalog, allow, deny)
+    found = options.open_catalog(catalog, allow, deny, config)
     rows: list[dict[str, object]] = [
         {
             "name": tool.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import logging
 import os
 import sys
@@ -15,13 +16,21 @@ from toolfold.errors import CatalogError, ConfigError, ToolfoldError
 __all__ = ["main"]
 
 _COMMANDS = {
+    "ab": "Compare folded and unfolded tools with a live model",
+    "call": "Call a tool of your MCP servers",
+    "chat": "Talk to an agent whose tools are folded",
     "check": "Look a catalog over for what would hurt",
     "demo": "Show folding on a bundled catalog of 200 tools",
     "describe": "Print the full definition of tools",
     "eval": "Measure search on labelled requests",
     "fold": "Show what a model would see of a catalog",
+    "import": "Take over the MCP servers of your clients",
+    "install": "Enter toolfold in an MCP client",
     "list": "List the tools of a catalog, by source",
+    "replay": "Run recorded conversations through any strategy",
     "search": "Rank the tools that answer a request",
+    "serve": "Stand between an MCP client and all its servers",
+    "trust": "Look at new and changed tools, and approve them",
 }
 
 
@@ -36,7 +45,8 @@ class Commands(click.Group):
         """Return one command, importing its module."""
         if cmd_name not in _COMMANDS:
             return None
-        return import_module(f"toolfold.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        return import_module(f"toolfold.cli.{module}").command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -61,7 +71,10 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, turning errors into `error:` and `hint:` on standard error."""
         try:
-            return super().main(*args, **{**kwargs, "standalone_mode": False})
+            returned = super().main(*args, **{**kwargs, "standalone_mode": False})
+            if isinstance(returned, int):  # a command that ended with an exit code
+                sys.exit(returned)
+            return returned
         except click.exceptions.Abort:
             sys.exit(130)
         except click.exceptions.Exit as done:

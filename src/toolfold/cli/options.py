@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+import logging
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,6 +20,11 @@ from toolfold.sources.files import load_catalog, read_entries
 from toolfold.tool import Tool
 from toolfold.wire import Entry
 
+if TYPE_CHECKING:
+    from toolfold.serve.config.load import GatewayConfig
+    from toolfold.serve.records import ServerStatus
+    from toolfold.sources.mcp import Listed
+
 __all__ = ["catalog_option", "config_option", "json_option", "scope_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,9 +35,20 @@ catalog_option = click.option(
     help="Tools in JSON or JSON lines, any wire shape; - for standard input  "
     "[default: the bundled demo catalog]",
 )
+live_catalog_option = click.option(
+    "--catalog",
+    metavar="FILE",
+    help="Tools in JSON or JSON lines, any wire shape; - for standard input  "
+    "[default: the servers of the configuration, else the bundled demo catalog]",
+)
 config_option = click.option(
     "-c", "--config", metavar="FILE", help="Read this file instead of ./toolfold.yaml"
 )
+live_config_option = click.option(
+    "-c", "--config", metavar="FILE",
+    help="Settings and servers: toolfold.yaml, or any client's mcp.json  "
+    "[default: ./toolfold.yaml, then the user's own]",
+)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object")
 
 
@@ -45,12 +65,72 @@ def scope_options(function: F) -> F:
     return allow(deny(function))
 
 
-def open_catalog(file: str | None, allow: tuple[str, ...], deny: tuple[str, ...]) -> Catalog:
-    """Return the catalog of a file, or the bundled one, within a scope."""
+def open_catalog(
+    file: str | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    config: str | None = None,
+) -> Catalog:
+    """Return a catalog within a scope: of a file, of the live servers, or the bundled one."""
+    scope = Scope(allow or ("*",), deny)
+    live = None if file is not None else open_servers(config)
+    if live is not None:
+        return list_live(live, scope).catalog
     from toolfold.demo import demo_catalog
 
     catalog = demo_catalog() if file is None else load_catalog(file)
-    return catalog.within(Scope(allow or ("*",), deny))
+    return catalog.within(scope)
+
+
+def open_servers(config: str | None) -> GatewayConfig | None:
+    """Return the configuration, if it names servers."""
+    from toolfold.serve.config import find_config, load_gateway
+
+    if find_config(config) is None:
+        return None
+    found = load_gateway(config, strict=False)
+    return found if found.servers else None
+
+
+def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Listed:
+    """Ask the servers for their tools, saying on standard error how it goes.
+
+    Quiet, it is left to the caller to say which failed, were it all of them.
+    """
+    from toolfold.sources.mcp import list_tools
+
+    with hushed():
+        progress = None if quiet else show_progress
+        listed = list_tools(config, scope=scope, progress=progress, strict=not quiet)
+    for status in () if quiet else listed.failed:
+        click.echo(f"warning: server {status.name!r} failed: {status.error}", err=True)
+    if listed.waiting and not quiet:
+        click.echo(f"{listed.waiting} tools wait for approval: see `toolfold trust`", err=True)
+    return listed
+
+
+@contextmanager
+def hushed() -> Generator[None]:
+    """Leave it to the command to say what became of the servers."""
+    is_verbose = logging.getLogger().isEnabledFor(logging.INFO)
+    names = ("toolfold.serve", "mcp", "client", "httpx", "httpx2", "asyncio")
+    loggers = [] if is_verbose else [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def show_progress(status: ServerStatus, done: int, count: int) -> None:
+    """Say on a terminal how many servers have started."""
+    if sys.stderr.isatty():
+        end = "" if done < count else "\r\x1b[K"
+        line = f"\r\x1b[K{done} of {count} servers: {status.name} {status.state}"
+        click.echo(f"{line}{end}", nl=False, err=True)
 
 
 def open_entries(file: str | None) -> list[Entry]:
@@ -63,6 +143,14 @@ def open_entries(file: str | None) -> list[Entry]:
 def open_settings(config: str | None, **arguments: Any) -> Settings:
     """Return the settings of a file, with the command line's own over them."""
     return load_settings(config, **arguments)
+
+
+def live_settings(config: str | None, catalog: str | None, **arguments: Any) -> Settings:
+    """Return the settings of the file that the catalog's servers are in, if they are."""
+    live = None if catalog is not None else open_servers(config)
+    if live is None:
+        return open_settings(config, **arguments)
+    return replace(live.settings, **{k: v for k, v in arguments.items() if v is not None})
 
 
 def tool_named(catalog: Catalog, name: str) -> Tool:
@@ -79,8 +167,6 @@ def tool_named(catalog: Catalog, name: str) -> Tool:
 
 def print_json(value: Any) -> None:
     """Print one JSON object, readable on a terminal and one line in a pipe."""
-    import sys
-
     indent = 2 if sys.stdout.isatty() else None
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     # Half a character (a lone surrogate from a stranger's file) fits no encoding.

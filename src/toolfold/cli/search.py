@@ -13,14 +13,14 @@ from toolfold.search import RANKERS
 
 @click.command("search", short_help="Rank the tools that answer a request")
 @click.argument("query")
-@options.catalog_option
+@options.live_catalog_option
 @click.option(
     "-k", "--limit", metavar="N", type=click.IntRange(1, 50), help="Return at most N tools"
 )
 @options.scope_options
 @click.option("--ranker", type=click.Choice(sorted(RANKERS)), help="How to rank")
 @click.option("--explain", is_flag=True, help="Say why each tool is there")
-@options.config_option
+@options.live_config_option
 @options.json_option
 def command(
     query: str,
@@ -35,7 +35,8 @@ def command(
 ) -> None:
     """Rank the tools that answer a request.
 
-    Ranks as tool_search does for one need, best first, over every tool of the catalog.
+    Ranks as tool_search does for one need, best first, over every tool of the catalog: those
+    of your MCP servers, once `toolfold import` has found them.
 
     \b
     Examples:
@@ -45,8 +46,8 @@ def command(
     """
     if not any(character.isalnum() for character in query):
         raise click.UsageError("QUERY is blank")
-    settings = options.open_settings(config, ranker=ranker, enabled="on")
-    found = options.open_catalog(catalog, allow, deny)
+    settings = options.live_settings(config, catalog, ranker=ranker, enabled="on")
+    found = options.open_catalog(catalog, allow, deny, config)
     bridge = Bridge.over(found, settings)
     hits = bridge.search(query, limit or settings.search_default_limit)
     nearest = None

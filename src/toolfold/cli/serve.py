@@ -1,0 +1,108 @@
+"""`toolfold serve`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolfold.cli import options
+from toolfold.errors import ConfigError
+
+if TYPE_CHECKING:
+    from toolfold.serve.config.load import GatewayConfig
+
+
+@click.command("serve", short_help="Stand between an MCP client and all its servers")
+@click.option(
+    "-c", "--config", metavar="FILE",
+    help="Servers and settings: toolfold.yaml, or any client's mcp.json  "
+    "[default: ./toolfold.yaml, then the user's own]",
+)  # fmt: skip
+@click.option(
+    "--http", metavar="HOST:PORT",
+    help="Serve streamable HTTP at /mcp instead of standard input and output",
+)  # fmt: skip
+@click.option(
+    "--mode", type=click.Choice(["bridge", "reveal"]),
+    help="Show three tools for the folded ones, or add what a search finds to the list",
+)  # fmt: skip
+@click.option(
+    "--lazy", is_flag=True, help="Start servers whose tools are known at their first call"
+)
+@click.option(
+    "--context-length", metavar="N", type=click.IntRange(1),
+    help="The model's window, in tokens: tools below a tenth of it are not folded  "
+    "[default: 200000]",
+)  # fmt: skip
+@options.scope_options
+@click.option(
+    "--log", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="How to log on standard error",
+)  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Log more")
+def command(
+    config: str | None,
+    http: str | None,
+    mode: str | None,
+    lazy: bool,
+    context_length: int | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    form: str,
+    verbose: bool,
+) -> None:
+    """Stand between an MCP client and all its servers.
+
+    The client sees three tools that find, describe and call all others, or, where they
+    are few, all the tools themselves. On standard output there is protocol alone; logs
+    are on standard error. Without tokens under `serve`, HTTP is for this machine only.
+
+    \b
+    Examples:
+      toolfold serve
+      toolfold serve --config .mcp.json --lazy
+      toolfold serve --http 127.0.0.1:8765 --allow '@github' --deny '*delete*'
+    """
+    address = None if http is None else _address(http)
+    loaded = _loaded(config, mode, lazy, context_length)
+    from toolfold.scope import Scope
+    from toolfold.serve.run import How, serve_http, serve_stdio
+
+    how = How(Scope(allow or ("*",), deny), verbose, "json" if form == "json" else "text")
+    if address is None:
+        serve_stdio(loaded, how)
+    else:
+        serve_http(loaded, *address, how)
+
+
+def _loaded(
+    config: str | None, mode: str | None, lazy: bool, context_length: int | None
+) -> GatewayConfig:
+    """Return the configuration, with the command line's own over it."""
+    from toolfold.serve.config.load import load_gateway
+
+    loaded = load_gateway(config, strict=False)
+    if not loaded.servers:
+        where = f"`{loaded.path}` names" if loaded.path else "there is no configuration that names"
+        raise ConfigError(
+            f"{where} no servers",
+            hint="give --config FILE with `mcpServers`, or run `toolfold import` to find yours",
+        )
+    changes: dict[str, Any] = {
+        "mode": mode,
+        "context_length": context_length,
+        "lazy": True if lazy else None,
+    }
+    given = {key: value for key, value in changes.items() if value is not None}
+    return replace(loaded, serve=replace(loaded.serve, **given))
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the host and the port of an address; a bare port is on this machine."""
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65535:
+        raise click.UsageError(f"--http is {text!r}: write HOST:PORT, such as 127.0.0.1:8765")
+    return host, int(port)

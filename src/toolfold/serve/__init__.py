@@ -1,0 +1,1 @@
+"""The front doors that serve: the MCP gateway."""

@@ -1,0 +1,58 @@
+"""A lock between processes, held on a file of its own.
+
+The system gives it back when its holder ends, however that happens, so there is no stale
+lock to clear away. The file stays: to remove it would let two processes hold two of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["file_lock"]
+
+
+@contextmanager
+def file_lock(path: Path, seconds: float = 5.0) -> Generator[None]:
+    """Hold the lock of a file.
+
+    Raises:
+        TimeoutError: Another process held it for so many seconds.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        deadline = time.monotonic() + seconds
+        while not _try_lock(descriptor):
+            if time.monotonic() >= deadline:
+                raise TimeoutError
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)  # which gives the lock back
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        return _try_lock_windows(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _try_lock_windows(descriptor: int) -> bool:
+    from importlib import import_module
+
+    windows: Any = import_module("msvcrt")
+    try:
+        windows.locking(descriptor, windows.LK_NBLCK, 1)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Setting the gateway up: the clients there are, taking their servers over, and entering it."""
