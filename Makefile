@@ -3,8 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
+LIVE := .live
+LIVE_READY := $(LIVE)/.ready
+INTEROP := .interop
+INTEROP_READY := $(INTEROP)/.ready
+CODE := src tests bench training docs live interop
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench live interop clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -13,24 +18,42 @@ test: $(READY)           ## run the tests
 	$(BIN)/python -m pytest -n 2
 
 check: $(READY)          ## format, lint, types, tests
-	$(BIN)/ruff format --check src tests bench training docs
-	$(BIN)/ruff check src tests bench training docs
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -n 2
 
 format: $(READY)         ## mend what a machine can
-	$(BIN)/ruff format src tests bench training docs
-	$(BIN)/ruff check --fix src tests bench training docs
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
 bench: $(READY)          ## measure, beside Hermes and FastMCP in the same run
 	PYTHONPATH=. $(BIN)/python -m bench
 
+live: $(READY) $(LIVE_READY)  ## hold a conversation with a real model server
+	PYTHONPATH=. $(BIN)/python -m live
+
+interop: $(INTEROP_READY)  ## the gateway between real clients and real servers from npm and PyPI
+	$(INTEROP)/venv/bin/python -m pytest interop -n 2
+
 clean:
-	rm -rf $(VENV) .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --constraint constraints.txt --editable . --group dev
+	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,otel]" --group dev
 	$(PIP) --constraint constraints.txt --no-deps --group ranks
 	touch $(READY)
+
+$(LIVE_READY): live/requirements.txt
+	$(PYTHON) -m venv $(LIVE)
+	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement live/requirements.txt
+	touch $(LIVE_READY)
+
+$(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json
+	$(PYTHON) -m venv $(INTEROP)/venv
+	$(INTEROP)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp]" --requirement interop/requirements.txt
+	cp interop/package.json $(INTEROP)/
+	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-package-lock --no-audit --no-fund --loglevel=error; fi
+	touch $(INTEROP_READY)

@@ -1,7 +1,8 @@
 """`make bench`: what toolfold costs and saves, beside its peers, in one run.
 
     python -m bench            # everything but recall on test sets and the large catalog
-    python -m bench tokens     # one part: tokens, imports, fold, search, lexical, recall, scale
+    python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
+                               # gateway, recall, scale
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -21,7 +22,9 @@ from statistics import median
 from typing import Any
 
 from bench import data
+from bench.gateway import gateway
 from bench.peers.peers import Peer, PeerUnavailableError
+from bench.runtime import runtime
 from bench.tokens import exact_counter, why_not_exact
 from toolfold import Settings, fold
 from toolfold.evaluation import Request, load_corpus, measure
@@ -51,6 +54,8 @@ def main() -> None:
         "fold": folding,
         "search": searching,
         "lexical": lexical,
+        "runtime": runtime,
+        "gateway": gateway,
         "recall": recalling,
         "scale": scale,
     }
@@ -60,7 +65,15 @@ def main() -> None:
     arguments = parser.parse_args()
     if note := data.missing():
         print(f"note: {note}", file=sys.stderr)
-    chosen = arguments.parts or ["tokens", "imports", "fold", "search", "lexical"]
+    chosen = arguments.parts or [
+        "tokens",
+        "imports",
+        "fold",
+        "search",
+        "lexical",
+        "runtime",
+        "gateway",
+    ]
     results: dict[str, list[Row]] = {}
     for part in chosen:
         results[part] = parts[part]()

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["PEERS", "Peer", "PeerUnavailableError", "Results", "install"]
+__all__ = ["PEERS", "Peer", "PeerUnavailableError", "Results", "clean_environment", "install"]
 
 PEERS = ("hermes", "fastmcp", "bm25s", "tantivy")
 """Names of the peers: the two systems, then the two libraries."""
@@ -63,7 +63,9 @@ def install(name: str, home: Path = _HOME) -> Path:
         (sys.executable, "-m", "venv", str(environment)),
         (*pip, "--requirement", str(requirements)),
     ):
-        ran = subprocess.run(command, capture_output=True, text=True, env=_clean(), check=False)
+        ran = subprocess.run(
+            command, capture_output=True, text=True, env=clean_environment(), check=False
+        )
         if ran.returncode:
             pins = ", ".join(wanted.split())
             raise PeerUnavailableError(
@@ -108,7 +110,7 @@ class Peer:
             stderr=self._log,
             text=True,
             encoding="utf-8",
-            env={**_clean(), "TMPDIR": str(folder)},
+            env={**clean_environment(), "TMPDIR": str(folder)},
         )
         try:
             ready = self._ask({"tools": str(catalog), "limit": limit})
@@ -173,7 +175,7 @@ class Peer:
         return json.loads(line)
 
 
-def _clean() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """Return the environment without what would leak our packages into a peer's."""
     leaks = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"}
     return {key: value for key, value in os.environ.items() if key not in leaks}

@@ -1,0 +1,1 @@
+"""What `make live` runs; nothing here is installed."""
