@@ -1,6 +1,7 @@
 """Write the reference pages that are derived from the code.
 
-    python docs/generate.py            # write docs/reference/{settings,cli,api}.md
+    python docs/generate.py            # write docs/reference/{settings,gateway,cli,api}.md
+                                       # and docs/clients/*.md
     python docs/generate.py --check    # exit with 1 where one of them is out of date
 
 A page derived from the code cannot say something else than the code; a test holds the
@@ -10,6 +11,7 @@ files to what this module makes of it.
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import importlib
 import inspect
@@ -26,11 +28,16 @@ import docstring_parser
 
 import toolfold
 from toolfold.cli import main
+from toolfold.serve.config.options import ServeSettings, Token
+from toolfold.serve.config.reading import KEYS
+from toolfold.serve.setup.clients import CLIENTS, Client, Launch, Machine, Platform
+from toolfold.serve.setup.editing import rendered
 from toolfold.settings import PRESETS, Reranker, Settings, load
 
 __all__ = ["pages"]
 
 REFERENCE = Path(__file__).parent / "reference"
+CLIENT_PAGES = Path(__file__).parent / "clients"
 NOTE = "<!-- Made by docs/generate.py. Change the code, then run it again. -->"
 WIDTH = 88
 
@@ -40,11 +47,25 @@ OTHER_VARIABLES = {
 }
 
 JSON_KEYS = {
+    "ab": "`model`, `folder`, `rows` (means: each `scenario`, `arm`, `runs`, `succeeded`, "
+    "`errors`, `invented`, `core_via_bridge`, `needless_searches`, `searches`, `describes`, "
+    "`round_trips`, `prompt_tokens`, `cached_tokens`, `uncached_tokens`, `completion_tokens`, "
+    "`cost`, `first_action_seconds`, `seconds`; the scenario `all` holds those of every "
+    "scenario), `runs` (the same for each run, with `repeat`, `model`, `success`, `problems`, "
+    "`error`, `tools_run`, and `invented` as names). `cost` is null for a model without a price. "
+    "With `--list`: `scenarios` (each `name`, `about`, `turns`).",
+    "call": "the tool's result as it came: `content`, `structuredContent`, `isError`, `_meta`, "
+    "where it has them.",
+    "chat": "one object a turn: `user`, `text`, `stop`, `usage` (`prompt`, `completion`, "
+    "`cached`), `round_trips`, `seconds`, `saved`, `kept`, `deferred`, `activities` (each `kind`, "
+    "`tool`, `call_id`, `agent`, `toolset`, `via`, `seconds`, `size`, `is_error`, `message`, "
+    "`fraction`, `found`).",
     "check": "`tools` and `tokens` (of the whole catalog), `errors` and `warnings` (counts), "
     "`findings` (each `severity`, `kind`, `tools`, `message`), `costliest` (each `name`, "
     "`tokens`), `retrieval` (`searched`, `found_by_description`, `found_by_paraphrase`, `tools`: "
     "each `name`, `by_description` and `by_paraphrase` (its place, or null), `shadowed_by`, "
-    "`words_to_add`).",
+    "`words_to_add`). Over live servers `findings` also has the kinds `server failed` and "
+    "`configuration`.",
     "describe": "`tools`: each `name`, `source`, `description`, `parameters`, `signature`, "
     "`policy`, `annotations`.",
     "eval": "one object a line, for each corpus and ranker: `corpus`, `ranker`, `tools`, "
@@ -56,8 +77,22 @@ JSON_KEYS = {
     "`tokens_before`, `tokens_after`, `deferrable_tokens`, `threshold_tokens`, "
     "`context_length`, `guidance`, `tools` (what the model would see); with `--diff` also "
     "`entered` and `left`. Tokens are characters over four.",
+    "import": "`file`, `written`, `backup`, `found` (each `client`, `path`, `scope`, `problem`, "
+    "`servers`: each `name`, `as`, `new`, `secrets` (how many)), `variables` (to be set), "
+    "`elsewhere` (servers of other folders).",
+    "install": "`client`, `file`, `written`, `backup`, `entry`, `others` (servers the client still "
+    "starts), `gone`, `back`, `variables`. With `--list`: `clients` (each `client`, `title`, "
+    "`file`, `found`, `installed`, `servers`).",
     "list": "`count`, `sources` (each with its number of tools), `tools` (each `name`, `source`, "
     "`summary`, `tokens`).",
+    "replay": "`results` (each `trace`, `strategy`, `turns`, `needs`, `met`, `round_trips`, "
+    "`prompt_tokens`, `cached_tokens`, `uncached_tokens`, `completion_tokens`, `prompt_by_turn`, "
+    "`discovery_by_turn`); with `--growth` also `growth` (`tools`, `budget`, and `unfolded`, "
+    "`folded`, `folded_no_budget`, each like a result). Tokens are characters over four.",
+    "trust": "`mode`, `known` (how many tools are remembered), `count`, `waiting` (each `server`, "
+    "`tool`, `state`, `rejected`, `fingerprint`, `approved`, `marks`). `show` adds `difference`; "
+    "`approve` and `reject` print `approved` or `rejected` with `changed`, `forget` prints "
+    "`forgotten`.",
     "search": "`query`, `searched` (how many tools), `hits` (each `name`, `source`, `score`, "
     "`signature`, `summary`; with `--explain` also `why`), best first.",
 }
@@ -75,6 +110,46 @@ GROUPS = {
 BESIDE = {
     "toolfold.sources": ["load_catalog", "tool_from_function"],
     "toolfold.search": ["Ranker", "Match"],
+    "toolfold.runtime": [
+        "Agent",
+        "Limits",
+        "Conversation",
+        "Done",
+        "Registry",
+        "Registered",
+        "Batch",
+        "Hook",
+        "Guardrail",
+        "Approvals",
+        "destructive",
+        "not_read_only",
+        "PendingCall",
+        "Output",
+        "Refusal",
+        "CallContext",
+        "current_call",
+        "Activity",
+        "Model",
+        "OpenAIChat",
+        "Anthropic",
+        "ScriptedModel",
+        "Says",
+        "says",
+        "calls",
+        "Request",
+        "Reply",
+        "TextDelta",
+        "Usage",
+        "UserMessage",
+        "ModelMessage",
+        "ResultMessage",
+        "Call",
+        "Profile",
+        "profile_named",
+        "compacted",
+        "ModelError",
+    ],
+    "toolfold.redact": ["redact", "redacted", "Redactor"],
     "toolfold.demo": ["demo_catalog"],
 }
 """Public names that are imported from where they live, by module."""
@@ -82,8 +157,14 @@ BESIDE = {
 
 def pages() -> dict[Path, str]:
     """Return the text of every generated page, by its path."""
-    made = {"settings.md": _settings(), "cli.md": _cli(), "api.md": _api()}
-    return {REFERENCE / name: text for name, text in made.items()}
+    made = {
+        "settings.md": _settings(),
+        "gateway.md": _gateway(),
+        "cli.md": _cli(),
+        "api.md": _api(),
+    }
+    clients = {CLIENT_PAGES / f"{client.id}.md": _client(client) for client in CLIENTS.values()}
+    return {REFERENCE / name: text for name, text in made.items()} | clients
 
 
 # ---- settings
@@ -154,6 +235,136 @@ def _flags(name: str) -> Iterator[str]:
             yield f"`{flag}` of `toolfold {command}`"
 
 
+# ---- the gateway
+
+EVERYBODYS_KEYS = {
+    "command": "The program of a server that is started here; `args`, `env` and `cwd` go with it. "
+    "A list holds program and arguments.",
+    "url": "The address of a server that is elsewhere, or `serverUrl`, `httpUrl`, `uri`; `headers` "
+    "goes with it.",
+    "type": "`stdio`, `http` or `sse`, or `transport`. Without it, `command` is `stdio`, an "
+    "address that ends in `/sse` is `sse`, any other `http`.",
+    "envFile": "A file of `NAME=value` lines, for more variables.",
+}
+REFERENCES = {
+    "${NAME}": "The environment variable. One that is not set is an error of this one server.",
+    "${NAME:-default}": "The same, or the default where it is unset or empty.",
+    "${env:NAME}": "The same as `${NAME}`, as VS Code and Cursor write it.",
+    "${file:PATH#/json/pointer}": "One value of another JSON, TOML or YAML file, which stays "
+    "there. A relative path starts at the configuration, `~` is your own folder; in both parts, "
+    "`%`, `#`, `{` and `}` are written as `%25`, `%23`, `%7B`, `%7D`.",
+    "${file:PATH}": "All of another file, without the white space around it.",
+    "${workspaceFolder}": "The project: the folder of the configuration (of `.vscode/mcp.json` the "
+    "one above); of your own configuration, the folder worked in.",
+    "${userHome}": "Your own folder.",
+    "$${": "A plain `${`.",
+}
+
+
+def _gateway() -> str:
+    lines = [
+        "# The gateway's configuration",
+        NOTE,
+        "One YAML or JSON file with up to three blocks: `mcpServers` (or VS Code's `servers`), "
+        "`serve`, and `tools: tool_search:`, whose keys are [the settings](settings.md). Every "
+        "client's `mcp.json` is such a file as it stands. How to get one is in the "
+        "[guide](../guides/gateway.md).",
+        "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
+        "in the working directory (which must be named if it has servers: it would start programs "
+        "that whoever wrote the folder chose), else `toolfold.yaml` in the user's configuration "
+        "folder, which `toolfold import` writes. A value that cannot be used is a "
+        "[`ConfigError`](errors.md#configerror) that names the key, the line and the fix; a server "
+        "that cannot be used does not keep the others from starting.",
+        "## Servers",
+        "Each entry of `mcpServers` has the keys that everybody knows and, beside them, ours. "
+        "Other clients' words for the same are understood (`disabledTools`, `includeTools`, "
+        "`enabled: false`); a key that nobody knows is passed over, and `toolfold check` tells.",
+        *(f"- `{key}`: {text}" for key, text in EVERYBODYS_KEYS.items()),
+        *_server_entries(),
+        "## References",
+        "In `command`, `args`, `env`, `cwd`, `url`, `headers` and `envFile`. What a reference "
+        "stands for is never shown: not in a log, not in an error, not in `check`.",
+        *(f"- `{form}`: {text}" for form, text in REFERENCES.items()),
+        "## How to serve",
+        "Keys of the block `serve`.",
+        *_serve_entries(ServeSettings, "serve."),
+        "## Tokens",
+        "Keys of each entry of `serve.tokens`. What they are for is in "
+        "[Who may what](../guides/gateway-access.md).",
+        *_serve_entries(Token, "serve.tokens."),
+    ]
+    return _joined(lines)
+
+
+def _server_entries() -> Iterator[str]:
+    for key, (kind, default, meaning) in KEYS.items():
+        yield f"### `mcpServers.NAME.{key}`"
+        yield meaning
+        yield f"- Takes: {_kind(kind)}"
+        shown = list(default) if isinstance(default, tuple) else default
+        yield f"- Default: `{json.dumps(shown)}`"
+
+
+def _serve_entries(cls: Any, prefix: str) -> Iterator[str]:
+    for item in dataclasses.fields(cls):
+        yield f"### `{prefix}{item.name}`"
+        yield item.metadata["meaning"]
+        kind = item.metadata["kind"]
+        if kind.name == "block":
+            yield "Its keys are [below](#tokens)."
+            continue
+        yield f"- Takes: {_kind(kind)}"
+        yield f"- Default: `{_default(item)}`"
+
+
+def _client(client: Client) -> str:
+    launch = Launch("/path/to/toolfold", ("serve", "--config", "/path/to/toolfold.yaml"), {})
+    started = rendered(client.format, client.container, "toolfold", client.entry(launch))
+    lines = [
+        f"# {client.title}",
+        NOTE,
+        f"```sh\ntoolfold import\ntoolfold install {client.id}\n```",
+        "The first takes the servers of all your clients over into toolfold's own file, the "
+        f"second writes the entry below for {client.title}. With `--only` it also takes out the "
+        "servers that are now behind toolfold; `--dry-run` shows what would change, `--undo` "
+        f"takes the entry out again. Then {client.after}.",
+        "| where | file |\n|---|---|",
+        *_client_files(client),
+        "## The entry to paste",
+        f"```{_info(client)}\n{started}```",
+        "`/path/to/toolfold` is what `which toolfold` prints (on Windows `where toolfold`), "
+        "`/path/to/toolfold.yaml` the file with your servers; `toolfold install` fills in both. "
+        "Write them out in full: a program that is started from the desktop searches few folders.",
+    ]
+    if client.http is not None:
+        shared = client.http("http://127.0.0.1:8765/mcp")
+        entry = rendered(client.format, client.container, "toolfold", shared)
+        lines += [
+            "## Over HTTP",
+            "One gateway for several clients: start `toolfold serve --http 127.0.0.1:8765` and "
+            "paste this instead.",
+            f"```{_info(client)}\n{entry}```",
+        ]
+    if client.note:
+        lines += ["## Good to know", client.note]
+    return _joined(lines)
+
+
+def _client_files(client: Client) -> Iterator[str]:
+    titles: dict[Platform, str] = {"linux": "Linux", "macos": "macOS", "windows": "Windows"}
+    for platform, title in titles.items():
+        home = Path("%USERPROFILE%" if platform == "windows" else "~")
+        machine = Machine(platform, home, Path(), {"APPDATA": "%APPDATA%"})
+        path = client.files(machine)[0].as_posix()
+        yield f"| {title} | `{path.replace('/', chr(92)) if platform == 'windows' else path}` |"
+    if client.project_file is not None:
+        yield f"| a project | `{client.project_file}` |"
+
+
+def _info(client: Client) -> str:
+    return "json" if client.format == "json" else "text"
+
+
 # ---- the command line
 
 
@@ -177,6 +388,14 @@ def _cli() -> str:
     ]
     for name, context, command in _commands():
         lines += [f"## toolfold {name}", *_help(command, context)]
+        if isinstance(command, click.Group):
+            for inner in command.list_commands(context):
+                part = command.get_command(context, inner)
+                assert part is not None
+                lines += [
+                    f"### toolfold {name} {inner}",
+                    *_help(part, _context(part, inner, context)),
+                ]
         if name in JSON_KEYS:
             lines.append(f"With `--json`: {JSON_KEYS[name]}")
     return _joined(lines)
@@ -259,7 +478,8 @@ def _fields(cls: Any) -> Iterator[str]:
         return
     for item in dataclasses.fields(cls):
         default = item.default if item.init else dataclasses.MISSING
-        shown = "" if default is dataclasses.MISSING else f" = {default!r}"
+        plain = isinstance(default, str | int | float | tuple | None)
+        shown = f" = {default!r}" if plain else ""
         text = texts.get(item.name)
         said = f": {text}" if text else ""
         yield f"- `{item.name}: {item.type}{shown}`{said}{'' if item.init else ' Computed.'}"
@@ -283,7 +503,9 @@ def _arguments(function: Any) -> Iterator[str]:
         yield f"- `{item.arg_name}`: {text}"
     for item in parsed.raises:
         text = " ".join((item.description or "").split())
-        yield f"- raises [`{item.type_name}`](errors.md#{str(item.type_name).lower()}): {text}"
+        error = str(item.type_name)
+        link = f"[`{error}`](errors.md#{error.lower()})"
+        yield f"- raises {f'`{error}`' if hasattr(builtins, error) else link}: {text}"
 
 
 def _code(name: str, value: Any) -> str:
@@ -392,6 +614,7 @@ def run(arguments: list[str]) -> int:
         sys.stderr.writelines(f"out of date: {path.name}\n" for path in stale)
         return 1 if stale else 0
     for path, text in pages().items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return 0
 
