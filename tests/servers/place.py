@@ -6,17 +6,20 @@ of it, children of children included.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import sys
+import time
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from gateways import said
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -115,3 +118,34 @@ async def serving(place: Place, *options: str, **more: Any) -> AsyncIterator[Cli
         async with Client(stdio_client(parameters, errors), mode="legacy", **more) as client:
             yield client
     assert place.left() == {}
+
+
+def calling(client: Client) -> Callable[..., Any]:
+    """Return what calls a tool through the bridge, or directly where nothing is folded."""
+
+    async def call(name: str, x: str = "", n: int = 0) -> str:
+        result = await client.call_tool(name, {"x": x, "n": n})
+        return said(result)
+
+    return call
+
+
+async def echoes(client: Client, server: str, count: int, pause: float = 0) -> list[float]:
+    """Call a server again and again, check every answer and return the seconds each took."""
+    seconds: list[float] = []
+    for i in range(count):
+        began = time.perf_counter()
+        mark = f"{i}-{uuid.uuid4().hex}"
+        assert said(await client.call_tool(f"{server}__echo", {"x": mark})) == f"{server}:{mark}"
+        seconds.append(time.perf_counter() - began)
+        await asyncio.sleep(pause)
+    return seconds
+
+
+async def again_until(call: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
+    """Call until what comes back is as it should be."""
+    end = time.monotonic() + SECONDS
+    while not holds(came := await call()):
+        assert time.monotonic() < end, came
+        await asyncio.sleep(0.05)
+    return came
