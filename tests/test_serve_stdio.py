@@ -107,7 +107,7 @@ def test_the_first_answer_comes_within_a_second_though_a_server_hangs(
     one.send(first)
     early = one.read()
 
-    assert time.monotonic() - one.began < 3  # a quiet machine takes a fifth of a second
+    assert time.monotonic() - one.began < 1
     assert early["id"] == 0
 
     # A line before it leaves the answer to the library, which says the very same.
@@ -137,7 +137,7 @@ def test_it_ends_at_once_and_leaves_nothing_running(served: Any, how: str) -> No
         one.process.send_signal(getattr(signal, how))
 
     assert one.process.wait(10) == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 4
     assert not any(map(is_alive, pids))
     left = one.process.stdout.read().splitlines()
     assert [json.loads(line)["id"] for line in left] in ([], [9])
