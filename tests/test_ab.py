@@ -724,13 +724,14 @@ def test_the_command_prints_json_and_puts_its_files_where_git_ignores_them() -> 
         ),
         (
             ["--model", "m"],
-            "error: the environment has no `OPENAI_API_KEY`\n\nhint: set it to the key, or give "
-            "--base-url URL for a server that needs none\n",
+            "error: there is no key: the environment variable `OPENAI_API_KEY` is not set\n\n"
+            "hint: set it, name another with --api-key-env, or give --base-url for a server of "
+            "your own; `toolfold ab --scripted` needs no model\n",
         ),
         (
             ["--model", "m", "--base-url", "http://localhost:1/v1", "--api-key-env", "MY_KEY"],
-            "error: the environment has no `MY_KEY`\n\nhint: set it to the key, or give "
-            "--base-url URL for a server that needs none\n",
+            "error: the environment variable `MY_KEY` is not set\n\n"
+            "hint: set it, or leave out --api-key-env where no key is needed\n",
         ),
         (
             ["--scripted", "--arms", "folded,foldet"],

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from toolfold.cli import options
+from toolfold.cli.models import model_options, open_model
 from toolfold.errors import ConfigError, ToolfoldError
 
 if TYPE_CHECKING:
@@ -26,20 +27,9 @@ if TYPE_CHECKING:
     from toolfold.runtime.clients import Anthropic, OpenAIChat
     from toolfold.runtime.model import Model
 
-_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-
 
 @click.command("ab", short_help="Compare folded and unfolded tools with a live model")
-@click.option("--model", metavar="NAME", help="The model to ask")
-@click.option("--base-url", metavar="URL", help="Where it is served, such as a server of yours")
-@click.option(
-    "--api", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True,
-    help="How it is spoken to",
-)  # fmt: skip
-@click.option(
-    "--api-key-env", metavar="NAME",
-    help="The environment variable with the key  [default: OPENAI_API_KEY, ANTHROPIC_API_KEY]",
-)  # fmt: skip
+@model_options
 @click.option("--scripted", is_flag=True, help="Take a model that follows a plan: no key, no cost")
 @click.option(
     "--scenario", "scenarios", metavar="NAME", multiple=True,
@@ -119,7 +109,11 @@ def command(
     if not chosen_arms:
         raise ConfigError("`--arms` names none", hint="write, say, --arms folded,unfolded")
     table = load_prices(prices)
-    client = None if scripted else _live(model, base_url, api, api_key_env)
+    client = (
+        None
+        if scripted
+        else open_model(model, base_url, api, api_key_env, instead="toolfold ab --scripted")
+    )
     make: Callable[[Scenario], Model] = scripted_model() if client is None else (lambda _: client)
     plan = Plan(make, profile_named(profile), timeout, concurrency)
     todo = list(tasks(chosen, chosen_arms, repeat))
@@ -255,30 +249,6 @@ def _hold(
             click.echo(f"\nwarning: stopped after {made}", err=True)
             return False
     return True
-
-
-def _live(
-    name: str | None, base_url: str | None, api: Literal["openai", "anthropic"], key: str | None
-) -> OpenAIChat | Anthropic:
-    if name is None:
-        raise ConfigError(
-            "no model is named",
-            hint="give --model NAME, with --base-url URL for a server of your own; "
-            "`toolfold ab --scripted` needs no model",
-        )
-    variable = key or _KEYS[api]
-    secret = os.environ.get(variable)
-    if secret is None and (base_url is None or key is not None):
-        raise ConfigError(
-            f"the environment has no `{variable}`",
-            hint="set it to the key, or give --base-url URL for a server that needs none",
-        )
-    from toolfold.runtime.clients import Anthropic, OpenAIChat
-
-    client = OpenAIChat if api == "openai" else Anthropic
-    if base_url is None:
-        return client(name, api_key=secret)
-    return client(name, base_url=base_url, api_key=secret)
 
 
 def _list(scenarios: Sequence[Scenario], *, as_json: bool) -> None:

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from toolfold.cli import options
-from toolfold.errors import ConfigError, UnknownToolError
+from toolfold.cli.models import model_options, open_model
+from toolfold.errors import UnknownToolError
 
 if TYPE_CHECKING:
     from toolfold.chat import Outcome, Replay, Screen
-    from toolfold.runtime import Agent, Hook, Model, PendingCall, Registry
-
-_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+    from toolfold.runtime import Agent, Hook, PendingCall, Registry
 
 
 @click.command("chat", short_help="Talk to an agent whose tools are folded")
-@click.option("--model", metavar="NAME", help="The model to ask")
-@click.option("--base-url", metavar="URL", help="Where it is served, such as a server of yours")
-@click.option(
-    "--api", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True,
-    help="How it is spoken to",
-)  # fmt: skip
-@click.option(
-    "--api-key-env", metavar="NAME",
-    help="The environment variable with the key  [default: OPENAI_API_KEY, ANTHROPIC_API_KEY]",
-)  # fmt: skip
+@model_options
 @options.catalog_option
 @click.option(
     "--tools", metavar="FILE", multiple=True,
@@ -102,7 +92,11 @@ def command(
 
     _check_usage(model, script, once, as_json)
     replay = _replay(script)
-    chosen = replay.model if replay else _model(model, base_url, api, api_key_env)
+    chosen = (
+        replay.model
+        if replay
+        else open_model(model, base_url, api, api_key_env, instead="toolfold chat --script demo")
+    )
     registry, own_system = _registry(catalog, tools)
     beside = as_json or once is not None
     screen = Screen(
@@ -152,49 +146,6 @@ def _replay(script: str | None) -> Replay | None:
     from toolfold.chat import Replay, load_script
 
     return None if script is None else Replay(load_script(script))
-
-
-def _model(
-    name: str | None, base_url: str | None, api: Literal["openai", "anthropic"], key: str | None
-) -> Model:
-    if name is None:
-        raise ConfigError(
-            "no model is named",
-            hint="give --model NAME, with --base-url URL for a server of your own; "
-            "`toolfold chat --script demo` needs no model",
-        )
-    from toolfold.runtime.clients import Anthropic, OpenAIChat
-
-    client: Callable[..., Model] = OpenAIChat if api == "openai" else Anthropic
-    where: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
-    return client(name, api_key=_key(base_url, _KEYS[api], key), **where)
-
-
-def _key(base_url: str | None, usual: str, named: str | None) -> str:
-    """Return the key to send: none to a server on this machine, unless one is named for it."""
-    import os
-    from urllib.parse import urlsplit
-
-    key = os.environ.get(named or usual, "")
-    if named is not None and not key:
-        raise ConfigError(
-            f"the environment variable `{named}` is not set",
-            hint="set it, or leave out --api-key-env where no key is needed",
-        )
-    if base_url is None and not key:
-        raise ConfigError(
-            f"there is no key: the environment variable `{usual}` is not set",
-            hint="set it, name another with --api-key-env, or give --base-url for a server of "
-            "your own; `toolfold chat --script demo` needs no model",
-        )
-    if named is None and base_url is not None:
-        try:
-            host = urlsplit(base_url).hostname or ""
-        except ValueError:
-            return ""  # the client says what is wrong with it
-        if host == "localhost" or host == "::1" or host.startswith("127."):
-            return ""
-    return key
 
 
 def _registry(catalog: str | None, tools: tuple[str, ...]) -> tuple[Registry, str]:
