@@ -28,11 +28,11 @@ import docstring_parser
 
 import toolfold
 from toolfold.cli import main
-from toolfold.serve.config.options import ServeSettings, Token
-from toolfold.serve.config.reading import KEYS
-from toolfold.serve.setup.clients import CLIENTS, Client, Launch, Machine, Platform
-from toolfold.serve.setup.editing import rendered
+from toolfold.config.serve_settings import ServeSettings, Token
+from toolfold.config.server_reader import KEYS
 from toolfold.settings import PRESETS, Reranker, Settings, load
+from toolfold.setup.client_programs import CLIENTS, ClientProgram, Launch, Machine, Platform
+from toolfold.setup.editing import rendered
 
 __all__ = ["pages"]
 
@@ -317,7 +317,7 @@ def _serve_entries(cls: Any, prefix: str) -> Iterator[str]:
         yield f"- Default: `{_default(item)}`"
 
 
-def _client(client: Client) -> str:
+def _client(client: ClientProgram) -> str:
     launch = Launch("/path/to/toolfold", ("serve", "--config", "/path/to/toolfold.yaml"), {})
     started = rendered(client.format, client.container, "toolfold", client.entry(launch))
     lines = [
@@ -350,7 +350,7 @@ def _client(client: Client) -> str:
     return _joined(lines)
 
 
-def _client_files(client: Client) -> Iterator[str]:
+def _client_files(client: ClientProgram) -> Iterator[str]:
     titles: dict[Platform, str] = {"linux": "Linux", "macos": "macOS", "windows": "Windows"}
     for platform, title in titles.items():
         home = Path("%USERPROFILE%" if platform == "windows" else "~")
@@ -361,7 +361,7 @@ def _client_files(client: Client) -> Iterator[str]:
         yield f"| a project | `{client.project_file}` |"
 
 
-def _info(client: Client) -> str:
+def _info(client: ClientProgram) -> str:
     return "json" if client.format == "json" else "text"
 
 

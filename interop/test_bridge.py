@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from clients import Answers, Target, Way, connected, text
-from conftest import Reach, run, until
 from gateways import Gateway, configured
 from servers import World
 from ways import HTTP_WAYS, PYTHON_WAYS, every_way
+
+from conftest import Reach, run, until
 
 BRIDGE = ["tool_search", "tool_describe", "tool_call"]
 PINNED = ["everything__get-tiny-image", "time__convert_time"]

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from clients import INSPECTOR, Target, Way, connected
-from conftest import Reach, run
 from gateways import Gateway, configured
 from servers import World
 from ways import every_way
+
+from conftest import Reach, run
 
 PNG, WAV = b"\x89PNG", b"RIFF"
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from clients import Answers, Target, Way, connected
-from conftest import Reach, run, until
 from gateways import Gateway, configured
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -15,6 +14,8 @@ from mcp.client.subscriptions import ResourceUpdated
 from servers import World, everything_entry
 from test_questions import reached
 from ways import every_way, python_way
+
+from conftest import Reach, run, until
 
 DOCUMENT = "demo://resource/static/document/features.md"
 

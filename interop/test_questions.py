@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from clients import Answers, Target, Way, connected, text
-from conftest import run, until
 from gateways import Gateway, configured
 from mcp.shared.exceptions import MCPError
 from servers import everything_entry, tapped
 from ways import python_way
+
+from conftest import run, until
 from wire import NEW, over_stdio
 
 

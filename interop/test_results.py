@@ -13,6 +13,7 @@ from calls import CALLS, LEFT_OUT, UNFIT, comparable
 from gateways import Gateway, configured
 from servers import World
 from web import Web
+
 from wire import NEW, OLD, Refused, Wire, over_http, over_stdio
 
 Through: TypeAlias = Literal["direct", "bridge", "reveal"]

@@ -14,11 +14,12 @@ from typing import Any
 import httpx2
 import pytest
 from clients import Answers, Driver, Refusal, Target, Way, connected, text
-from conftest import Reach, run
 from gateways import Gateway, configured
 from servers import World, everything_entry
 from test_questions import reached, texts
 from ways import HTTP_WAYS, PYTHON_WAYS
+
+from conftest import Reach, run
 
 TOKENS = {"TOOLFOLD_TIME_TOKEN": "t" * 32, "TOOLFOLD_ALL_TOKEN": "a" * 32}
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from clients import INSPECTOR, Target, Way, connected, text
-from conftest import run, until
 from gateways import configured
 from servers import World, everything_entry, tapped
 from test_questions import reached
 from ways import python_way
 from web import open_web
+
+from conftest import run, until
 
 LONG = {"duration": 60, "steps": 600}
 

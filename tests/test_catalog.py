@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import lists_of
 
+from support.strategies import lists_of
 from toolfold import Catalog, NameClashError, Settings, Tool, UnknownToolError, fold
 
 ON = Settings(enabled="on", ranker="bm25")

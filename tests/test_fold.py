@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import ANY_NAMES, MIXED_LISTS, lists_of, name_of, schemas
 
+from support.strategies import ANY_NAMES, MIXED_LISTS, lists_of, name_of, schemas
 from toolfold import Answer, Invocation, Session, Settings, Tool, fold
 
 DEMO = Path(__file__).parents[1] / "src" / "toolfold" / "demo" / "catalog.jsonl"

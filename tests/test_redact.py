@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import JSON_VALUES
 
 import toolfold
+from support.strategies import JSON_VALUES
 from toolfold.redact import MARK, Redactor, redact, redacted
 from toolfold.runtime.messages import Call
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import lists_of, name_of
 
+from support.strategies import lists_of, name_of
 from toolfold import Folded, Session, SessionStore, Settings, Tool, fold
 from toolfold.settings import load_settings
 

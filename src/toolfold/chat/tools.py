@@ -18,7 +18,7 @@ from typing import Any
 from toolfold.errors import ConfigError
 from toolfold.runtime.calls import Output, PendingCall
 from toolfold.runtime.registry import Registry
-from toolfold.sources.files import load_catalog
+from toolfold.sources.catalog_file import load_catalog
 from toolfold.sources.functions import tool_from_function
 from toolfold.tool import Json
 

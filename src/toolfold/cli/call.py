@@ -16,7 +16,7 @@ from toolfold.scope import Scope
 from toolfold.tool import Json, is_array, is_object
 
 if TYPE_CHECKING:
-    from toolfold.serve.config.load import GatewayConfig
+    from toolfold.config.gateway_config import GatewayConfig
 
 
 @click.command("call", short_help="Call a tool of your MCP servers")
@@ -52,7 +52,7 @@ def command(
       toolfold call time__get_current_time --arg timezone=Europe/Berlin
       toolfold call files__read_file --json-args '{"path": "notes.md"}' --json
     """
-    from toolfold.sources.mcp import call_tool
+    from toolfold.serve.one_shot import call_tool
 
     arguments = _arguments(pairs, json_args)
     live = _live(config)
@@ -81,7 +81,7 @@ def command(
 
 
 def _live(config: str | None) -> GatewayConfig:
-    from toolfold.serve.config import missing_hint
+    from toolfold.config import missing_hint
 
     live = options.open_servers(config)
     if live is None:

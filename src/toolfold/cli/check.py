@@ -22,8 +22,8 @@ from toolfold.tool import Tool
 from toolfold.wire import write
 
 if TYPE_CHECKING:
-    from toolfold.serve.config.load import GatewayConfig
-    from toolfold.sources.mcp import Listed
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.one_shot import Listed
 
 
 @click.command("check", short_help="Look a catalog over for what would hurt")
@@ -71,7 +71,7 @@ def command(
         found = _of_servers(live, listed)
     else:
         tools = [t for entry in options.open_entries(catalog) for t in entry.tools if t in scope]
-    report = Report(
+    report = CheckReport(
         tools=len(tools),
         tokens=sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools),
         findings=[*found, *check_tools(tools)],
@@ -107,7 +107,7 @@ def _retrieval(tools: Sequence[Tool], settings: Settings, *, quiet: bool) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """What the command found."""
 
     tools: int

@@ -10,9 +10,9 @@ import click
 from toolfold.cli import options
 
 if TYPE_CHECKING:
-    from toolfold.serve.setup.clients import Client, Machine
-    from toolfold.serve.setup.found import Found
-    from toolfold.serve.setup.importing import Plan, Taken
+    from toolfold.setup.client_programs import ClientProgram, Machine
+    from toolfold.setup.discovery import FoundServer
+    from toolfold.setup.importing import ImportPlan, Taken
 
 
 @click.command("import", short_help="Take over the MCP servers of your clients")
@@ -50,9 +50,9 @@ def command(
       toolfold import --from cursor --from codex --dry-run
       toolfold import --to ./toolfold.yaml
     """
-    from toolfold.serve.config import user_config
-    from toolfold.serve.setup.clients import Machine
-    from toolfold.serve.setup.importing import apply, plan_import
+    from toolfold.config import user_config
+    from toolfold.setup.client_programs import Machine
+    from toolfold.setup.importing import apply, plan_import
 
     machine = Machine.this()
     path = Path(target).expanduser() if target else user_config()
@@ -70,15 +70,15 @@ def command(
         _tell(plan, machine, copy)
 
 
-def _chosen(names: tuple[str, ...]) -> list[Client]:
-    from toolfold.serve.setup.clients import CLIENTS, client_named
+def _chosen(names: tuple[str, ...]) -> list[ClientProgram]:
+    from toolfold.setup.client_programs import CLIENTS, client_named
 
     return [client_named(name) for name in names] if names else list(CLIENTS.values())
 
 
-def _show(plan: Plan, machine: Machine) -> None:
+def _show(plan: ImportPlan, machine: Machine) -> None:
     """Print what there is, place by place."""
-    from toolfold.serve.setup.importing import shown_path
+    from toolfold.setup.importing import shown_path
 
     for found in plan.found:
         location = found.location
@@ -101,13 +101,13 @@ def _fate(item: Taken) -> str:
     return f"new{name}{secrets if count else ''}" if item.is_new else f"known{name}"
 
 
-def _taken_from(plan: Plan, found: Found) -> list[Taken]:
+def _taken_from(plan: ImportPlan, found: FoundServer) -> list[Taken]:
     return [item for item in plan.taken if item.location == found.location]
 
 
-def _tell(plan: Plan, machine: Machine, copy: Path | None) -> None:
+def _tell(plan: ImportPlan, machine: Machine, copy: Path | None) -> None:
     """Say on standard error what was written, and what comes next."""
-    from toolfold.serve.setup.importing import shown_path
+    from toolfold.setup.importing import shown_path
 
     where = shown_path(plan.target, machine)
     count = len(plan.added)
@@ -132,7 +132,7 @@ def _tell(plan: Plan, machine: Machine, copy: Path | None) -> None:
         click.echo("next: toolfold search 'what you want to do'", err=True)
 
 
-def _object(plan: Plan, *, written: bool, copy: Path | None) -> dict[str, Any]:
+def _object(plan: ImportPlan, *, written: bool, copy: Path | None) -> dict[str, Any]:
     return {
         "file": str(plan.target),
         "written": written,

@@ -11,8 +11,8 @@ from toolfold.cli import options
 from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
-    from toolfold.serve.setup.clients import Client, Machine
-    from toolfold.serve.setup.installing import Change
+    from toolfold.setup.client_programs import ClientProgram, Machine
+    from toolfold.setup.installing import Change
 
 
 @click.command("install", short_help="Enter toolfold in an MCP client")
@@ -59,8 +59,8 @@ def command(
       toolfold install cursor --only
       toolfold install cursor --undo
     """
-    from toolfold.serve.setup.clients import Machine, client_named
-    from toolfold.serve.setup.installing import apply, plan_removal
+    from toolfold.setup.client_programs import Machine, client_named
+    from toolfold.setup.installing import apply, plan_removal
 
     machine = Machine.this()
     if only_list or client is None:
@@ -87,16 +87,16 @@ def command(
 
 def _planned(
     machine: Machine,
-    client: Client,
+    client: ClientProgram,
     config: str | None,
     *,
     name: str,
     scope: Literal["user", "project"],
     only: bool,
 ) -> Change:
-    from toolfold.serve.config import find_config, load_gateway, missing_hint
-    from toolfold.serve.setup.editing import EditError
-    from toolfold.serve.setup.installing import pasted, plan_install
+    from toolfold.config import find_config, load_gateway, missing_hint
+    from toolfold.setup.editing import EditError
+    from toolfold.setup.installing import pasted, plan_install
 
     path = find_config(config)
     if path is None:
@@ -111,9 +111,9 @@ def _planned(
 
 
 def _list(machine: Machine, *, as_json: bool) -> None:
-    from toolfold.serve.setup.clients import CLIENTS, is_found, locations, user_file
-    from toolfold.serve.setup.found import find
-    from toolfold.serve.setup.importing import shown_path
+    from toolfold.setup.client_programs import CLIENTS, is_found, locations, user_file
+    from toolfold.setup.discovery import find
+    from toolfold.setup.importing import shown_path
 
     rows: list[dict[str, Any]] = []
     for client in CLIENTS.values():
@@ -144,7 +144,7 @@ def _tell(
     change: Change, machine: Machine, copy: Path | None, *, dry_run: bool, undo: bool
 ) -> None:
     """Say on standard error what was done, and what comes next."""
-    from toolfold.serve.setup.importing import shown_path
+    from toolfold.setup.importing import shown_path
 
     client = change.location.client
     where = shown_path(change.location.path, machine)
@@ -167,8 +167,8 @@ def _tell(
         click.echo(f"next: {client.after}", err=True)
 
 
-def _tell_servers(change: Change, machine: Machine, client: Client) -> None:
-    from toolfold.serve.setup.importing import shown_path
+def _tell_servers(change: Change, machine: Machine, client: ClientProgram) -> None:
+    from toolfold.setup.importing import shown_path
 
     if change.others:
         names = ", ".join(change.others)

@@ -16,14 +16,14 @@ from toolfold.catalog import Catalog
 from toolfold.errors import UnknownToolError
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
-from toolfold.sources.files import load_catalog, read_entries
+from toolfold.sources.catalog_file import load_catalog, read_entries
 from toolfold.tool import Tool
 from toolfold.wire import Entry
 
 if TYPE_CHECKING:
-    from toolfold.serve.config.load import GatewayConfig
-    from toolfold.serve.records import ServerStatus
-    from toolfold.sources.mcp import Listed
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.one_shot import Listed
+    from toolfold.sources.mcp.server_status import ServerStatus
 
 __all__ = ["catalog_option", "config_option", "json_option", "scope_options"]
 
@@ -84,7 +84,7 @@ def open_catalog(
 
 def open_servers(config: str | None) -> GatewayConfig | None:
     """Return the configuration, if it names servers."""
-    from toolfold.serve.config import find_config, load_gateway
+    from toolfold.config import find_config, load_gateway
 
     if find_config(config) is None:
         return None
@@ -97,7 +97,7 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
 
     Quiet, it is left to the caller to say which failed, were it all of them.
     """
-    from toolfold.sources.mcp import list_tools
+    from toolfold.serve.one_shot import list_tools
 
     with hushed():
         progress = None if quiet else show_progress

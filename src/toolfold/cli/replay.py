@@ -63,7 +63,7 @@ def command(
     from toolfold.evaluation.replay import replay, strategies_named
     from toolfold.evaluation.trace import TRACES, read_trace
     from toolfold.runtime.agent import Limits
-    from toolfold.sources.files import load_catalog
+    from toolfold.sources.catalog_file import load_catalog
 
     chosen = strategies_named(strategies)
     tools = load_catalog(catalog) if catalog else None

@@ -11,7 +11,7 @@ from toolfold.cli import options
 from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
-    from toolfold.serve.config.load import GatewayConfig
+    from toolfold.config.gateway_config import GatewayConfig
 
 
 @click.command("serve", short_help="Stand between an MCP client and all its servers")
@@ -68,7 +68,7 @@ def command(
     address = None if http is None else _address(http)
     loaded = _loaded(config, mode, lazy, context_length)
     from toolfold.scope import Scope
-    from toolfold.serve.run import How, serve_http, serve_stdio
+    from toolfold.serve.run_gateway import How, serve_http, serve_stdio
 
     how = How(Scope(allow or ("*",), deny), verbose, "json" if form == "json" else "text")
     if address is None:
@@ -81,7 +81,7 @@ def _loaded(
     config: str | None, mode: str | None, lazy: bool, context_length: int | None
 ) -> GatewayConfig:
     """Return the configuration, with the command line's own over it."""
-    from toolfold.serve.config.load import load_gateway
+    from toolfold.config.gateway_config import load_gateway
 
     loaded = load_gateway(config, strict=False)
     if not loaded.servers:

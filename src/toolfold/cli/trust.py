@@ -14,9 +14,9 @@ import click
 
 from toolfold.cli import options
 from toolfold.errors import ToolfoldError, UnknownToolError
-from toolfold.serve import trust
-from toolfold.serve.shown import shown
-from toolfold.serve.trust_store import Book, Entry, TrustStore, Waiting
+from toolfold.invisible import shown
+from toolfold.serve.trust import verdicts as trust
+from toolfold.serve.trust.store import Book, TrustEntry, TrustStore, Waiting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,12 +64,12 @@ class Opened(NamedTuple):
     mode: str | None
 
 
-class Found(NamedTuple):
+class FoundTools(NamedTuple):
     """One tool that is remembered."""
 
     server: str
     tool: str
-    entry: Entry
+    entry: TrustEntry
 
     @property
     def shown_name(self) -> str:
@@ -236,15 +236,15 @@ def forget(
 def _open(config: str | None, state_dir: str | None) -> Opened:
     if state_dir is not None:
         return Opened(TrustStore(Path(state_dir).expanduser()), None)
-    from toolfold.serve.config.load import load_gateway
+    from toolfold.config.gateway_config import load_gateway
 
     serve = load_gateway(config, strict=False).serve
     return Opened(TrustStore(serve.state_folder), serve.trust)
 
 
-def _all(book: Book) -> list[Found]:
+def _all(book: Book) -> list[FoundTools]:
     return [
-        Found(server, tool, entry)
+        FoundTools(server, tool, entry)
         for server, entries in sorted(book.items())
         for tool, entry in sorted(entries.items())
     ]
@@ -252,7 +252,7 @@ def _all(book: Book) -> list[Found]:
 
 def _selected(
     store: TrustStore, names: Sequence[str], server: str | None, *, everything: bool
-) -> list[Found]:
+) -> list[FoundTools]:
     if bool(names) + bool(server) + everything != 1:
         raise click.UsageError("name tools, or give --server NAME, or --all")
     known = _all(store.load())
@@ -267,8 +267,8 @@ def _selected(
     return found
 
 
-def _named(known: Sequence[Found], names: Sequence[str]) -> list[Found]:
-    found: list[Found] = []
+def _named(known: Sequence[FoundTools], names: Sequence[str]) -> list[FoundTools]:
+    found: list[FoundTools] = []
     for name in names:
         own = [item for item in known if name in (item.tool, item.shown_name)]
         if not own:
@@ -286,7 +286,7 @@ def _suggestion(name: str, known: list[str]) -> str:
     return f"the servers are {', '.join(known)}" if known else "start the gateway once"
 
 
-def _waiting(found: Sequence[Found]) -> list[tuple[Found, Waiting]]:
+def _waiting(found: Sequence[FoundTools]) -> list[tuple[FoundTools, Waiting]]:
     """Return those that wait, with what waits.
 
     Raises:
@@ -301,7 +301,7 @@ def _waiting(found: Sequence[Found]) -> list[tuple[Found, Waiting]]:
     return kept
 
 
-def _mark_shown(store: TrustStore, found: Sequence[Found]) -> None:
+def _mark_shown(store: TrustStore, found: Sequence[FoundTools]) -> None:
     def change(book: Book) -> Book:
         for item in found:
             if item.entry.waiting is not None:
@@ -312,7 +312,7 @@ def _mark_shown(store: TrustStore, found: Sequence[Found]) -> None:
     store.update(change)
 
 
-def _list(known: Sequence[Found], mode: str | None, *, as_json: bool) -> None:
+def _list(known: Sequence[FoundTools], mode: str | None, *, as_json: bool) -> None:
     waiting = [f for f in known if f.entry.waiting and not f.entry.waiting.is_rejected]
     if as_json:
         counts = {"known": len(known), "count": len(waiting)}
@@ -320,7 +320,7 @@ def _list(known: Sequence[Found], mode: str | None, *, as_json: bool) -> None:
         return
     if mode == "off":
         click.echo("trust is off; set `trust: changes` or `trust: all` under `serve`", err=True)
-    by_server: dict[str, list[Found]] = {}
+    by_server: dict[str, list[FoundTools]] = {}
     for item in waiting:
         by_server.setdefault(item.server, []).append(item)
     for server, own in by_server.items():
@@ -334,7 +334,7 @@ def _list(known: Sequence[Found], mode: str | None, *, as_json: bool) -> None:
         click.echo(f"no tool waits ({len(known)} known)", err=True)
 
 
-def _line(item: Found) -> None:
+def _line(item: FoundTools) -> None:
     waiting = item.entry.waiting
     if waiting is not None:
         click.echo(f"  {item.shown_name}  {options.dim(waiting.reason)}")
@@ -342,7 +342,7 @@ def _line(item: Found) -> None:
             click.echo(f"    {click.style('note', fg='yellow')}: {mark}")
 
 
-def _show(item: Found) -> None:
+def _show(item: FoundTools) -> None:
     waiting, approved = item.entry.waiting, item.entry.approved
     state = "approved" if waiting is None else waiting.reason
     if waiting is not None and waiting.is_rejected:
@@ -356,7 +356,7 @@ def _show(item: Found) -> None:
         click.echo(f"{click.style('note', fg='yellow')}: {mark}")
 
 
-def _object(item: Found) -> dict[str, Any]:
+def _object(item: FoundTools) -> dict[str, Any]:
     waiting, approved = item.entry.waiting, item.entry.approved
     return {
         "server": item.server,
@@ -370,7 +370,7 @@ def _object(item: Found) -> dict[str, Any]:
 
 
 def _report(
-    store: TrustStore, found: Sequence[tuple[Found, Waiting]], done: str, *, as_json: bool
+    store: TrustStore, found: Sequence[tuple[FoundTools, Waiting]], done: str, *, as_json: bool
 ) -> None:
     """Say what was done, and what has changed in the meantime."""
     book = store.load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolfold.catalog import Catalog
-from toolfold.sources.files import load_catalog
+from toolfold.sources.catalog_file import load_catalog
 
 __all__ = ["CATALOG_FILE", "QUERIES_FILE", "demo_catalog"]
 

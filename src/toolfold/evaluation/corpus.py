@@ -69,7 +69,7 @@ def load_corpus(
 
 
 def _whole(file: Path) -> Catalog:
-    from toolfold.sources.files import load_catalog
+    from toolfold.sources.catalog_file import load_catalog
 
     return load_catalog(file)
 

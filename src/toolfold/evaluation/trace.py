@@ -20,7 +20,7 @@ from toolfold.evaluation.ab.planned import Need, Step
 from toolfold.evaluation.ab.reading import made, real_call, searched_needs
 from toolfold.evaluation.ab.tools import CORE, folded_tools
 from toolfold.evaluation.ab.transcript import Run, TurnRecord, from_json
-from toolfold.sources.files import load_catalog
+from toolfold.sources.catalog_file import load_catalog
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["TRACES", "Said", "Trace", "filler", "read_trace"]

@@ -21,29 +21,29 @@ from mcp_types import INVALID_PARAMS
 from toolfold import prompts
 from toolfold.answer import Answer, Invocation
 from toolfold.bounds import one_line
+from toolfold.dispatch.records import FoldRecord, Observer, Observers, SearchRecord
+from toolfold.dispatch.spans import Spans
 from toolfold.memo import Memo
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve import words
-from toolfold.serve.access import LOCAL, Principal
-from toolfold.serve.clients import Client, Clients
-from toolfold.serve.news import News
-from toolfold.serve.offers import Offers, Place
-from toolfold.serve.pool import Pool
-from toolfold.serve.records import FoldRecord, Observer, Observers, SearchRecord
-from toolfold.serve.relay import TOKEN_PREFIX, Call, Caller, Parking, can
-from toolfold.serve.spans import Spans
-from toolfold.serve.upstream import ServerDownError, Upstream
-from toolfold.serve.views import View, Views
+from toolfold.serve.catalog.pool import Pool
+from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
+from toolfold.serve.mcp.notifications import Notifications
+from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.principals import LOCAL, Principal
 from toolfold.serve.watch import Watch, as_errors, text_result
 from toolfold.session import SessionStore
+from toolfold.sources.mcp.relay import TOKEN_PREFIX, Caller, Parking, RelayedCall, can
+from toolfold.sources.mcp.upstream import ServerDownError, Upstream
 from toolfold.tokens import compact
 from toolfold.tool import Json, Tool, is_object
 
 if TYPE_CHECKING:
-    from toolfold.serve.config.load import GatewayConfig
-    from toolfold.serve.manifests import Manifests
-    from toolfold.serve.transports.process import Child
-    from toolfold.serve.trust import Trust
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.trust.verdicts import Trust
+    from toolfold.sources.mcp.manifests import Manifests
+    from toolfold.sources.mcp.transports.process import Child
 
 __all__ = ["Gateway"]
 
@@ -102,9 +102,9 @@ class Gateway:
             auth=auth,
         )
         self.views = Views(self.pool, config.settings, serve.context_length, serve.mode)
-        self.offers = Offers(self.pool, serve.description_limit)
-        self.clients = Clients()
-        self.news = News(self.pool, self.views, self.offers, self.clients)
+        self.offers = ResourceCatalog(self.pool, serve.description_limit)
+        self.clients = ConnectedClients()
+        self.news = Notifications(self.pool, self.views, self.offers, self.clients)
         self.sessions = SessionStore()
         self.parking = Parking()
         self._told_fold: FoldRecord | None = None
@@ -232,7 +232,7 @@ class Gateway:
         again = any(tool.annotations.get(h) is True for h in ("readOnlyHint", "idempotentHint"))
         schema = tool.parameters if route.has_headers else None
 
-        async def work(call: Call) -> dict[str, Json]:
+        async def work(call: RelayedCall) -> dict[str, Json]:
             watch = Watch(self.observers, invocation, principal, caller, view)
             with self._spans.call(tool.name, route.server) as ended, watch.until(ended):
                 if asks and (refusal := await self._approve(call, tool, invocation.arguments)):
@@ -250,7 +250,9 @@ class Gateway:
 
         return await self._conduct(caller, params, upstream, work, asks=asks)
 
-    async def _approve(self, call: Call, tool: Tool, arguments: Mapping[str, Json]) -> str | None:
+    async def _approve(
+        self, call: RelayedCall, tool: Tool, arguments: Mapping[str, Json]
+    ) -> str | None:
         """Ask about a destructive call; return why it does not run, where it does not."""
         if self.config.serve.destructive == "refuse":
             return words.refused(tool.shown_name)
@@ -274,7 +276,7 @@ class Gateway:
         caller: Caller,
         params: Mapping[str, Json],
         upstream: Upstream,
-        work: Callable[[Call], Awaitable[dict[str, Json]]],
+        work: Callable[[RelayedCall], Awaitable[dict[str, Json]]],
         *,
         asks: bool = False,
     ) -> dict[str, Json]:
@@ -282,9 +284,9 @@ class Gateway:
         may_park = caller.is_modern and any(
             can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
         )
-        if may_park and (asks or upstream.link is None or not upstream.link.is_modern):
+        if may_park and (asks or upstream.connection is None or not upstream.connection.is_modern):
             return await self.parking.conduct(caller, params, work)
-        call = Call(caller)
+        call = RelayedCall(caller)
         try:
             return await work(call)
         finally:
@@ -295,7 +297,7 @@ class Gateway:
         upstream: Upstream,
         method: str,
         request: Mapping[str, Json],
-        call: Call,
+        call: RelayedCall,
         params: Mapping[str, Json],
         *,
         again: bool = False,
@@ -346,7 +348,7 @@ class Gateway:
 
     async def _at(
         self,
-        place: Place | None,
+        place: ResourceRoute | None,
         method: str,
         key: str,
         caller: Caller,
@@ -361,7 +363,7 @@ class Gateway:
         request = {k: v for k, v in params.items() if k not in (*_CARRIED, "_meta")}
         request[key] = place.name
 
-        async def work(call: Call) -> dict[str, Json]:
+        async def work(call: RelayedCall) -> dict[str, Json]:
             with as_errors():
                 return await self._forward(upstream, method, request, call, params, again=True)
 
@@ -386,23 +388,23 @@ class Gateway:
         request["ref"] = {**ref, key: place.name}
         with as_errors():
             return await self._forward(
-                upstream, "completion/complete", request, Call(caller), params, again=True
+                upstream, "completion/complete", request, RelayedCall(caller), params, again=True
             )
 
     # ---- clients
 
-    def joined(self, client: Client) -> None:
+    def joined(self, client: ConnectedClient) -> None:
         """A client is connected."""
         self.clients.add(client)
 
-    async def left(self, client: Client) -> None:
+    async def left(self, client: ConnectedClient) -> None:
         """A client is gone."""
         await self.news.unsubscribe_all(client)
         # A stream of 2026-07-28 may end while its client goes on asking.
         if self.clients.remove(client) and not client.is_modern:
             await self.pool.forget(client.key)
 
-    def set_level(self, client: Client, level: str) -> None:
+    def set_level(self, client: ConnectedClient, level: str) -> None:
         """From now on, a client wants log messages of this level on."""
         client.level = level
         mildest = self.clients.mildest_level
@@ -410,7 +412,7 @@ class Gateway:
             for upstream in self.pool.all:
                 upstream.set_level(mildest)
 
-    def roots_changed(self, client: Client) -> None:
+    def roots_changed(self, client: ConnectedClient) -> None:
         """A client's folders changed, or became known."""
         for upstream in self.pool.all:
             # Folders of one among several clients are no business of a server that all share.
@@ -446,5 +448,5 @@ def _meta(params: Mapping[str, Json], caller: Caller) -> dict[str, Json]:
     return meta
 
 
-async def _never(call: Call) -> Json:
+async def _never(call: RelayedCall) -> Json:
     raise AssertionError("a continued call has begun long ago")

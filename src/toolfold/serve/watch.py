@@ -11,13 +11,13 @@ from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from toolfold.answer import Invocation
 from toolfold.bounds import one_line
+from toolfold.dispatch.records import CallRecord, Observers, Outcome, Via
+from toolfold.dispatch.spans import Ended
 from toolfold.serve import words
-from toolfold.serve.access import Principal
-from toolfold.serve.records import CallRecord, Observers, Outcome, Via
-from toolfold.serve.relay import Caller
-from toolfold.serve.spans import Ended
-from toolfold.serve.upstream import ServerDownError
-from toolfold.serve.views import View
+from toolfold.serve.catalog.views import View
+from toolfold.serve.principals import Principal
+from toolfold.sources.mcp.relay import Caller
+from toolfold.sources.mcp.upstream import ServerDownError
 from toolfold.tool import Json
 
 __all__ = ["Watch", "as_errors", "as_json", "text_result"]

@@ -1,0 +1,189 @@
+"""The gateway's configuration, from one file.
+
+The file is YAML or JSON with up to three blocks: `mcpServers` (or VS Code's `servers`),
+`serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it stands, and a
+`toolfold.yaml` may hold all of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from toolfold.config.references import References
+from toolfold.config.serve_settings import ServeSettings, Token, kinds
+from toolfold.config.server_reader import Read, read_servers
+from toolfold.errors import ConfigError
+from toolfold.settings import Settings, load_settings
+from toolfold.settings.check import check, suggestion
+from toolfold.settings.file import OWN_FILE, Place, read_top
+from toolfold.sources.mcp.server import Server
+
+__all__ = ["GatewayConfig", "find_config", "load_gateway", "missing_hint", "user_config"]
+
+_BLOCKS = ("mcpServers", "servers")
+_TOKEN_ITSELF = ("token", "value", "secret", "bearer", "key")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayConfig:
+    """All that the gateway is told."""
+
+    servers: tuple[Server, ...] = ()
+    """The servers, in the file's order; those that are disabled are left out."""
+
+    serve: ServeSettings = field(default_factory=ServeSettings)
+    settings: Settings = field(default_factory=Settings)
+    """How to fold."""
+
+    path: Path | None = None
+    """The file, where there is one."""
+
+    disabled: tuple[str, ...] = ()
+    """The names of the servers that are left out."""
+
+    notes: tuple[str, ...] = ()
+    """What a person may want to know of a file that can be used all the same."""
+
+
+def load_gateway(
+    path: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    strict: bool = True,
+) -> GatewayConfig:
+    """Return the gateway's configuration.
+
+    Args:
+        path: The file. Without it, `TOOLFOLD_CONFIG`, then `toolfold.yaml` in the working
+            directory, then the one in the user's configuration folder; without any of
+            them, the configuration is empty. A folder's file that names servers must be
+            named: it would start programs that whoever wrote the folder chose.
+        environ: The environment; the process's own by default.
+        strict: Whether a server that cannot be used is an error. Otherwise it comes with
+            its `problem`, and the others are not touched by it.
+
+    Raises:
+        ConfigError: The file cannot be read, a key of ours is unknown or a value cannot
+            be used. The error names the key, the value, the line and the fix.
+    """
+    environ = os.environ if environ is None else environ
+    chosen = find_config(path, environ)
+    if chosen is None:
+        return GatewayConfig(settings=load_settings(environ=environ))
+    top = read_top(chosen, [item.name for item in fields(Settings)])
+    if not (path or environ.get("TOOLFOLD_CONFIG")) and chosen == Path(OWN_FILE):
+        _refuse_unasked(top)
+    serve = _serve(top["serve"]) if "serve" in top else ServeSettings()
+    # The variables that hold tokens may be named like settings and are none.
+    others = {token.env for token in serve.tokens}
+    settings = load_settings(
+        chosen, environ={key: value for key, value in environ.items() if key not in others}
+    )
+    references = References.of(chosen, environ, is_users=chosen == user_config())
+    found = _servers(top, references, strict=strict)
+    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, found.notes)
+
+
+def find_config(
+    path: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None
+) -> Path | None:
+    """Return the file that is read, or None where there is none."""
+    environ = os.environ if environ is None else environ
+    named = path or environ.get("TOOLFOLD_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    return next((p for p in (Path(OWN_FILE), user_config()) if p.is_file()), None)
+
+
+def _refuse_unasked(top: Mapping[str, Place]) -> None:
+    block = next((top[key] for key in _BLOCKS if key in top and top[key].node.value), None)
+    if block is not None:
+        raise ConfigError(
+            f"this folder's file names servers to start{block.where}",
+            hint=f"give `--config {OWN_FILE}` if you trust it",
+        )
+
+
+def missing_hint() -> str:
+    """Return what to do where no configuration names servers."""
+    if Path(".mcp.json").is_file():
+        # Its servers are started by whoever reads it, so it is not read unasked.
+        return "give `--config .mcp.json` for the servers of this folder, or run `toolfold import`"
+    return "run `toolfold import` to find yours, or give --config FILE with `mcpServers`"
+
+
+def user_config() -> Path:
+    """Return where the user's own configuration is, or would be."""
+    import platformdirs
+
+    return platformdirs.user_config_path("toolfold", appauthor=False) / OWN_FILE
+
+
+def _servers(top: Mapping[str, Place], references: References, *, strict: bool) -> Read:
+    given = [key for key in _BLOCKS if key in top and top[key].node.value]
+    if len(given) > 1:
+        raise ConfigError(
+            f"both `mcpServers` and `servers` stand{top['servers'].where}",
+            hint="put all servers under `mcpServers`",
+        )
+    if not given:
+        return Read((), (), ())
+    return read_servers(top[given[0]], references, strict=strict, key=given[0])
+
+
+def _serve(block: Place) -> ServeSettings:
+    known = kinds(ServeSettings)
+    values: dict[str, Any] = {}
+    for key, place in block.pairs("`serve`").items():
+        if key not in known:
+            hint = suggestion(key, list(known))
+            raise ConfigError(f"unknown key `serve.{key}`{place.where}", hint=hint)
+        if key == "tokens":
+            values[key] = tuple(_token(item) for item in _list(place))
+        else:
+            values[key] = _checked(f"serve.{key}", place, known[key])
+    return _made(ServeSettings, values, block)
+
+
+def _token(block: Place) -> Token:
+    known = kinds(Token)
+    values: dict[str, Any] = {}
+    for key, place in block.pairs("a token").items():
+        if key in _TOKEN_ITSELF:
+            raise ConfigError(
+                f"a token itself stands under `serve.tokens`{place.where}",
+                hint="put it into an environment variable and name that: `env: NAME`",
+            )
+        if key not in known:
+            hint = suggestion(key, list(known))
+            raise ConfigError(f"unknown key `serve.tokens.{key}`{place.where}", hint=hint)
+        # A digest that is none may be the token itself, so its value is not shown.
+        is_text = isinstance(place.value, str)
+        values[key] = place.value if is_text else _checked(f"serve.tokens.{key}", place, known[key])
+    return _made(Token, values, block)
+
+
+def _list(place: Place) -> list[Place]:
+    if not place.is_list:
+        raise ConfigError(
+            f"`serve.tokens` is no list{place.where}", hint="write `- name: …` and `env: …`"
+        )
+    return place.items
+
+
+def _checked(key: str, place: Place, kind: Any) -> Any:
+    try:
+        return check(key, place.value, kind)
+    except ConfigError as error:
+        raise ConfigError(f"{error}{place.where}", hint=error.hint) from None
+
+
+def _made(cls: Any, values: dict[str, Any], block: Place) -> Any:
+    try:
+        return cls(**values)
+    except ConfigError as error:
+        raise ConfigError(f"{error}{block.where}", hint=error.hint) from None

@@ -1,0 +1,142 @@
+"""One server's entry, in the words of any client, put into ours.
+
+Clients agree on `command`, `args` and `env` and on little else: an address is `url`,
+`serverUrl`, `httpUrl` or `uri`, an entry is `disabled` or not `enabled`, a command is a
+text, a list or a block. Keys that mean the same become one; nothing is resolved here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from toolfold.tool import Json, is_array, is_object
+
+__all__ = ["ServerEntry", "plain"]
+
+_SAME = {
+    "type": ("type", "transport", "transportType"),
+    "command": ("command", "cmd"),
+    "args": ("args",),
+    "env": ("env", "environment", "envs"),
+    "env_file": ("envFile", "env_file"),
+    "cwd": ("cwd", "workingDirectory", "working_directory"),
+    "url": ("url", "serverUrl", "server_url", "httpUrl", "uri"),
+    "headers": ("headers", "http_headers"),
+    "disabled": ("disabled",),
+    "timeout": ("timeout", "startup_timeout_sec"),
+    "call_timeout": ("call_timeout", "tool_timeout_sec"),
+    "lazy": ("lazy",),
+    "per_session": ("per_session",),
+    "handshake": ("handshake",),
+    "allow": ("allow", "includeTools", "enabled_tools", "available_tools", "tools"),
+    "deny": ("deny", "excludeTools", "disabledTools", "disabled_tools"),
+    "oauth": ("oauth",),
+}
+_ELSEWHERE = frozenset(
+    "enabled name description display_name icon icons version source bundled trust alwaysAllow "
+    "autoApprove disabledFunctions gallery dev sandbox sandboxEnabled watchPaths settings env_keys "
+    "env_vars env_http_headers bearer_token_env_var startup_timeout_ms required headersHelper "
+    "authProviderType networkTimeout default_tools_approval_mode scopes".split()
+)
+_TRANSPORTS = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamablehttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+    "remote": None,
+}
+
+
+class ServerEntry(NamedTuple):
+    """An entry in our words."""
+
+    values: dict[str, Json]
+    keys: dict[str, str]
+    """Under which key each value was written."""
+
+    unknown: tuple[str, ...]
+    """Keys that nobody knows."""
+
+    def written(self, key: str) -> str:
+        """Return the key as it was written."""
+        return self.keys.get(key, key)
+
+
+def plain(raw: Mapping[str, Json]) -> ServerEntry:
+    """Return an entry in our words. Keys of other clients that mean nothing here are left out."""
+    values: dict[str, Json] = {}
+    keys: dict[str, str] = {}
+    for own, names in _SAME.items():
+        found = next((name for name in names if raw.get(name) is not None), None)
+        if found is not None:
+            values[own], keys[own] = raw[found], found
+    if raw.get("enabled") is False:
+        values["disabled"], keys["disabled"] = True, "enabled"
+    _split_command(values, keys)
+    _name_transport(raw, values, keys)
+    _add_variables(raw, values)
+    _settle_tools(values, keys)
+    known = {name for names in _SAME.values() for name in names} | _ELSEWHERE
+    return ServerEntry(values, keys, tuple(key for key in raw if key not in known))
+
+
+def _split_command(values: dict[str, Json], keys: dict[str, str]) -> None:
+    command = values.get("command")
+    if is_array(command) and command:
+        values["command"] = command[0]
+        values["args"] = [*command[1:], *values.get("args", [])]
+        keys.setdefault("args", keys["command"])
+    elif is_object(command) and isinstance(command.get("path"), str):
+        values["command"] = command["path"]
+        for key in ("args", "env"):
+            if command.get(key) is not None:
+                values.setdefault(key, command[key])
+                keys.setdefault(key, keys["command"])
+
+
+def _name_transport(raw: Mapping[str, Json], values: dict[str, Json], keys: dict[str, str]) -> None:
+    given = values.get("type")
+    if given is None and "httpUrl" in raw and keys.get("url") == "httpUrl":
+        values["type"] = "http"
+    elif isinstance(given, str) and given.lower() in _TRANSPORTS:
+        transport = _TRANSPORTS[given.lower()]
+        values["type"] = transport
+        if transport is None:
+            del values["type"], keys["type"]
+
+
+def _add_variables(raw: Mapping[str, Json], values: dict[str, Json]) -> None:
+    """Write variables that other clients name by keys of their own as references."""
+    headers: dict[str, Json] = {}
+    by_variable = raw.get("env_http_headers")
+    if is_object(by_variable):
+        headers |= {name: f"${{{variable}}}" for name, variable in by_variable.items()}
+    bearer = raw.get("bearer_token_env_var")
+    if isinstance(bearer, str) and bearer:
+        headers["Authorization"] = f"Bearer ${{{bearer}}}"
+    if headers:
+        own = values.get("headers")
+        values["headers"] = {**headers, **(own if is_object(own) else {})}
+    # The first may be set or not; the second are in a keyring that only the client opens.
+    passed: dict[str, Json] = {}
+    for key, form in (("env_vars", "${{{}:-}}"), ("env_keys", "${{{}}}")):
+        names = raw.get(key)
+        for name in names if is_array(names) else ():
+            if isinstance(name, str):
+                passed[name] = form.format(name)
+    if passed:
+        own = values.get("env")
+        values["env"] = {**passed, **(own if is_object(own) else {})}
+
+
+def _settle_tools(values: dict[str, Json], keys: dict[str, str]) -> None:
+    # Elsewhere an empty list of tools means all of them; ours means what it says.
+    if keys.get("allow") not in (None, "allow") and values["allow"] == []:
+        del values["allow"], keys["allow"]
+    oauth = values.get("oauth")
+    if is_object(oauth):
+        values["oauth"] = oauth.get("enabled") is not False

@@ -1,0 +1,299 @@
+"""Servers, read from the `mcpServers` that everybody has.
+
+An error names the server, the key, the line and the fix; it never shows a value that came
+out of a reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import urlsplit
+
+from toolfold.config.references import ReferenceProblem, References
+from toolfold.config.server_entries import ServerEntry, plain
+from toolfold.errors import ConfigError
+from toolfold.redact import redact
+from toolfold.settings.check import Kind, check
+from toolfold.settings.file import Place
+from toolfold.sources.mcp.server import Server, Transport
+from toolfold.tool import Json, is_array, is_object
+
+__all__ = ["KEYS", "Read", "read_servers"]
+
+LONGEST_START = 600.0
+"""The longest start of a server, in seconds. A greater `timeout` is in milliseconds."""
+
+KEYS: Mapping[str, tuple[Kind, Any, str]] = MappingProxyType(
+    {
+        "timeout": (
+            Kind("number", low=0.1, high=LONGEST_START * 1000),
+            30.0,
+            "Seconds until it must have started and listed its tools. Above 600 it is read as "
+            "milliseconds, which is what some clients mean by it.",
+        ),
+        "call_timeout": (
+            Kind("number", low=0.1, high=86_400),
+            300.0,
+            "Seconds until a call must be answered; null or 0 waits for ever.",
+        ),
+        "lazy": (
+            Kind("boolean"),
+            None,
+            "Whether it is started at its first call, in place of what `serve.lazy` says.",
+        ),
+        "per_session": (
+            Kind("boolean"),
+            False,
+            "Whether every client's session has a server of its own.",
+        ),
+        "handshake": (
+            Kind("boolean"),
+            False,
+            "Whether to keep to the revisions before 2026-07-28, for a server that asks its "
+            "questions only there.",
+        ),
+        "allow": (
+            Kind("names"),
+            ("*",),
+            "Patterns over its tools' own names; the others do not exist.",
+        ),
+        "deny": (Kind("names"), (), "Patterns of tools that do not exist; they win over `allow`."),
+        "oauth": (Kind("boolean"), False, "Whether to sign in with OAuth, over HTTP."),
+        "disabled": (Kind("boolean"), False, "Whether to leave the server out."),
+    }
+)
+"""Our keys of a server's entry: what each takes, its default and its meaning."""
+
+
+_PLAIN = ("oauth", "lazy", "per_session", "handshake", "allow", "deny")
+
+
+class Read(NamedTuple):
+    """What was made of the entries."""
+
+    servers: tuple[Server, ...]
+    disabled: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What a person may want to know of entries that can be used all the same."""
+
+
+def read_servers(
+    block: Place, references: References, *, strict: bool, key: str = "mcpServers"
+) -> Read:
+    """Return the servers of a block `mcpServers`.
+
+    Args:
+        block: The block.
+        references: What resolves `${…}`.
+        strict: Whether an entry that cannot be used is an error; else it is a server that
+            says so.
+        key: The block's name, for errors.
+
+    Raises:
+        ConfigError: The block is no mapping; with `strict`, also what is wrong in it.
+    """
+    servers: list[Server] = []
+    disabled: list[str] = []
+    notes: list[str] = []
+    for name, place in block.pairs(f"`{key}`").items():
+        try:
+            server = _read_server(name, place, references, notes, key)
+        except ConfigError as error:
+            if strict:
+                raise
+            server = Server(name, "stdio", problem=error)
+        if server is None:
+            disabled.append(name)
+        else:
+            servers.append(server)
+    return Read(tuple(servers), tuple(disabled), tuple(notes))
+
+
+def _read_server(
+    name: str, place: Place, references: References, notes: list[str], key: str
+) -> Server | None:
+    """Return the server of one entry, or None where it is disabled."""
+    pairs = place.pairs(f"`{key}.{name}`")
+    if not name.strip():
+        raise ConfigError(f"a server has no name{place.where}", hint="give it one")
+    entry = plain({k: inner.value for k, inner in pairs.items()})
+    reader = _Reader(f"{key}.{name}", place, pairs, entry, references)
+    try:
+        return reader.server(name)
+    finally:
+        notes += reader.notes
+
+
+class _Reader:
+    """Turns one entry into a server, and says where it cannot."""
+
+    def __init__(
+        self,
+        prefix: str,
+        place: Place,
+        pairs: Mapping[str, Place],
+        entry: ServerEntry,
+        references: References,
+    ) -> None:
+        self._prefix = prefix
+        self._place = place
+        self._pairs = pairs
+        self._entry = entry
+        self._values = entry.values
+        self._references = references
+        self._hidden: list[str] = []
+        self.notes = [
+            f"unknown key `{prefix}.{key}`{pairs[key].where} is passed over"
+            for key in entry.unknown
+        ]
+
+    def server(self, name: str) -> Server | None:
+        """Return the server, or None where it is disabled."""
+        if self._own("disabled"):
+            return None
+        transport = self._transport()
+        common: dict[str, Any] = {
+            "name": name,
+            "transport": transport,
+            "start_timeout": self._start_timeout(),
+            "call_timeout": self._own("call_timeout") if self._is_bounded else None,
+            **{key: self._own(key) for key in _PLAIN},
+        }
+        if transport == "stdio":
+            cwd = self._values.get("cwd")
+            own: dict[str, Any] = {
+                "command": self._home(self._text("command", self._values["command"])),
+                "args": self._arguments(),
+                "env": MappingProxyType(self._from_env_file() | self._mapping("env")),
+                "cwd": None if cwd is None else self._home(self._text("cwd", cwd)),
+            }
+        else:
+            own = {"url": self._url(), "headers": MappingProxyType(self._mapping("headers"))}
+        return Server(**common, **own, hidden=tuple(dict.fromkeys(self._hidden)))
+
+    @property
+    def _is_bounded(self) -> bool:
+        # Written out, `null` and 0 mean that a call may take for ever.
+        written = self._pairs.get("call_timeout")
+        return written is None or written.value not in (None, 0)
+
+    def _start_timeout(self) -> float:
+        seconds = self._own("timeout")
+        if seconds <= LONGEST_START:
+            return seconds
+        self.notes.append(
+            f"`{self._prefix}.timeout`{self._where('timeout')} is read as milliseconds"
+        )
+        return seconds / 1000
+
+    def _transport(self) -> Transport:
+        kind, has_command = self._values.get("type"), self._values.get("command") is not None
+        has_url = self._values.get("url") is not None
+        if kind is None:
+            if not has_command and not has_url:
+                self._refuse(None, "has neither `command` nor `url`", "give it one of them")
+            return "stdio" if has_command else self._guess()
+        if kind not in ("stdio", "http", "sse"):
+            self._refuse("type", f"is {kind!r}", "write stdio, http or sse")
+        missing = "command" if kind == "stdio" else "url"
+        if self._values.get(missing) is None:
+            self._refuse("type", f"is {kind!r}, and there is no `{missing}`", f"give `{missing}`")
+        return kind
+
+    def _guess(self) -> Transport:
+        url = self._values["url"]
+        path = url.partition("?")[0].rstrip("/") if isinstance(url, str) else ""
+        return "sse" if path.endswith("/sse") else "http"
+
+    def _url(self) -> str:
+        written = self._values["url"]
+        url = self._text("url", written)
+        try:
+            parts = urlsplit(url)
+            is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            self._refuse(
+                "url", f"is {redact(str(written))!r}", "write an address with http:// or https://"
+            )
+        return url
+
+    def _arguments(self) -> tuple[str, ...]:
+        given = self._values.get("args", [])
+        if not is_array(given):
+            self._refuse("args", "is no list", 'write ["one", "two"]')
+        return tuple(self._text("args", item, str(i)) for i, item in enumerate(given))
+
+    def _mapping(self, key: str) -> dict[str, str]:
+        given = self._values.get(key, {})
+        if not is_object(given):
+            self._refuse(key, "is no mapping", 'write {"NAME": "value"}')
+        found = {
+            str(name): self._text(key, value, str(name))
+            for name, value in given.items()
+            if value is not None
+        }
+        for name, value in found.items() if key == "headers" else ():
+            if not value.isprintable():
+                hint = "leave line breaks and control characters out"
+                self._refuse(key, "cannot be sent", hint, name)
+        return found
+
+    def _from_env_file(self) -> dict[str, str]:
+        given = self._values.get("env_file")
+        if given is None:
+            return {}
+        path = self._references.path(self._text("env_file", given))
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            self._refuse("env_file", f"names {given!r}, which cannot be read", "check the path")
+        found: dict[str, str] = {}
+        for line in text.splitlines():
+            name, equals, value = line.strip().removeprefix("export ").partition("=")
+            if equals and not name.startswith("#"):
+                found[name.strip()] = value.strip().strip("\"'")
+        self._hidden += found.values()
+        return found
+
+    def _text(self, key: str, value: Json, step: str | None = None) -> str:
+        """Return a text of the entry with its references resolved."""
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, int | float):
+            value = str(value)
+        if not isinstance(value, str) or "\0" in value:
+            self._refuse(key, "is no text", "write a text in quotes", step)
+        try:
+            text, secrets = self._references.resolve(value)
+        except ReferenceProblem as problem:
+            self._refuse(key, str(problem), problem.hint, step)
+        self._hidden += secrets
+        return text
+
+    def _home(self, text: str) -> str:
+        return str(self._references.path(text)) if text.startswith("~") else text
+
+    def _own(self, key: str) -> Any:
+        kind, default, _ = KEYS[key]
+        if key not in self._values:
+            return default
+        try:
+            return check(f"{self._prefix}.{key}", self._values[key], kind)
+        except ConfigError as error:
+            raise ConfigError(f"{error}{self._where(key)}", hint=error.hint) from None
+
+    def _where(self, key: str | None) -> str:
+        written = self._pairs.get(self._entry.written(key)) if key else None
+        return written.where if written else self._place.where
+
+    def _refuse(self, key: str | None, clause: str, hint: str, step: str | None = None) -> NoReturn:
+        steps = [
+            self._prefix,
+            *([self._entry.written(key)] if key else []),
+            *([step] if step else []),
+        ]
+        raise ConfigError(f"`{'.'.join(steps)}`{self._where(key)} {clause}", hint=hint)

@@ -1,0 +1,1 @@
+"""The one way of a call, whatever door it came through."""

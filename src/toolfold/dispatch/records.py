@@ -1,0 +1,197 @@
+"""What happens in the gateway, as frozen values, and who is told of it.
+
+The gateway makes one record for each call, each search, each change of a server and each
+change of what is folded; the audit log, the metrics, the spans and the status screen all
+read these and nothing else. An observer can neither change a record nor break a call:
+`Observers` logs what one raises and goes on to the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+from toolfold.sources.mcp.server_status import ServerStatus
+from toolfold.tool import Json
+
+__all__ = [
+    "OUTCOMES",
+    "CallRecord",
+    "FoldRecord",
+    "Observer",
+    "Observers",
+    "Outcome",
+    "SearchRecord",
+    "Silent",
+    "Via",
+]
+
+_log = logging.getLogger(__name__)
+
+Via = Literal["direct", "tool_call", "revealed"]
+"""How a call came: by the tool's own name, through the bridge, or after it was revealed."""
+
+Outcome = Literal["ok", "tool_error", "refused", "failed", "cancelled", "timeout"]
+"""How a call ended: answered, answered with `isError`, not let through, not answered by the
+server, given up by the client, given up by the clock."""
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call of a tool, when it is over."""
+
+    at: float
+    """When it began, in seconds since 1970."""
+
+    principal: str
+    """The name of the caller."""
+
+    session: str | None
+    """The session it came in, where the protocol has sessions."""
+
+    server: str
+    """The server that was asked."""
+
+    tool: str
+    """The tool's name in the catalog."""
+
+    via: Via
+    outcome: Outcome
+
+    seconds: float
+    """How long it took, as the caller saw it."""
+
+    request_size: int = 0
+    """The length of the arguments in JSON."""
+
+    result_size: int = 0
+    """The length of the result in JSON."""
+
+    arguments: Mapping[str, Json] | None = field(default=None, repr=False)
+    """The arguments as they came. Whoever writes them down redacts them first."""
+
+    error: str | None = None
+    """What went wrong, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """One search of the catalog."""
+
+    at: float
+    """When it began, in seconds since 1970."""
+
+    principal: str
+    """The name of the caller."""
+
+    session: str | None
+    """The session it came in, where the protocol has sessions."""
+
+    query: str
+    """What was asked for, as it came."""
+
+    hits: int
+    """How many tools the answer names."""
+
+    seconds: float
+    """How long it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRecord:
+    """What folding does for the caller who may see everything."""
+
+    is_active: bool
+    """Whether the tools are folded. Below the gate they pass as they are."""
+
+    tools: int
+    """How many tools there are behind the gateway."""
+
+    tokens_before: int
+    """What their definitions would cost in every request."""
+
+    tokens_after: int
+    """What the definitions that are shown cost."""
+
+    @property
+    def tokens_saved(self) -> int:
+        """What each request is lighter by."""
+        return max(self.tokens_before - self.tokens_after, 0)
+
+
+class Observer(Protocol):
+    """Something that is told what happens. It must be quick: it runs on the event loop."""
+
+    def called(self, record: CallRecord) -> None:
+        """A call is over."""
+        ...
+
+    def searched(self, record: SearchRecord) -> None:
+        """A search is over."""
+        ...
+
+    def server_changed(self, status: ServerStatus) -> None:
+        """A server changed its state or its tools."""
+        ...
+
+    def folded(self, record: FoldRecord) -> None:
+        """What is folded has changed."""
+        ...
+
+
+class Silent:
+    """An observer that passes everything over; the base of those that want a part."""
+
+    def called(self, record: CallRecord) -> None:
+        """Pass over."""
+
+    def searched(self, record: SearchRecord) -> None:
+        """Pass over."""
+
+    def server_changed(self, status: ServerStatus) -> None:
+        """Pass over."""
+
+    def folded(self, record: FoldRecord) -> None:
+        """Pass over."""
+
+
+class Observers:
+    """Tells several observers, in order, and lets none of them break what it observes."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        self._observers = tuple(observers)
+        self._failed: set[tuple[int, type[Exception]]] = set()
+
+    def called(self, record: CallRecord) -> None:
+        """A call is over."""
+        for place, observer in enumerate(self._observers):
+            self._tell(place, lambda observer=observer: observer.called(record))
+
+    def searched(self, record: SearchRecord) -> None:
+        """A search is over."""
+        for place, observer in enumerate(self._observers):
+            self._tell(place, lambda observer=observer: observer.searched(record))
+
+    def server_changed(self, status: ServerStatus) -> None:
+        """A server changed its state or its tools."""
+        for place, observer in enumerate(self._observers):
+            self._tell(place, lambda observer=observer: observer.server_changed(status))
+
+    def folded(self, record: FoldRecord) -> None:
+        """What is folded has changed."""
+        for place, observer in enumerate(self._observers):
+            self._tell(place, lambda observer=observer: observer.folded(record))
+
+    def _tell(self, place: int, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except Exception as error:
+            # Once for each kind: what fails at every call would fill the log.
+            if (place, type(error)) not in self._failed:
+                self._failed.add((place, type(error)))
+                name = type(self._observers[place]).__name__
+                _log.warning("observer %s failed and is passed over: %r", name, error)

@@ -1,0 +1,1 @@
+"""What holds the tools of all sources, and what each principal sees of them."""

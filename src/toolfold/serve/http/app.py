@@ -1,0 +1,63 @@
+"""The gateway as an ASGI application: `/mcp` behind the door, `/healthz`, `/metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, App, Guard
+from toolfold.serve.mcp.downstream import make_server
+from toolfold.serve.principals import local_principal
+
+if TYPE_CHECKING:
+    from toolfold.serve.gateway import Gateway
+
+__all__ = ["make_app"]
+
+PATH = "/mcp"
+
+
+def make_app(
+    gateway: Gateway,
+    host: str,
+    *,
+    metrics: Callable[[], str] | None = None,
+    refused: Callable[[str], None] = lambda reason: None,
+) -> App:
+    """Return the application.
+
+    Args:
+        gateway: The gateway, which somebody else starts and stops.
+        host: The host that it is bound to.
+        metrics: Returns the metrics in Prometheus' text form.
+        refused: Told why a request was turned away, in one word.
+
+    Raises:
+        ConfigError: A token cannot be used, or none guards an address others reach.
+    """
+    settings = gateway.config.serve
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def measured(request: Request) -> Response:
+        text = metrics() if metrics is not None else ""
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    server = make_server(gateway, local_principal(settings))
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=settings.body_limit,
+        # The door in front checks hosts and origins, and knows more of them.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        custom_starlette_routes=[
+            Route(HEALTH_PATH, health),
+            Route(METRICS_PATH, measured),
+        ],
+    )
+    return Guard.of(inner, settings, host, refused=refused)  # pyright: ignore[reportArgumentType]

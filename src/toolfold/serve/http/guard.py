@@ -1,0 +1,360 @@
+"""The door that every HTTP request goes through before the gateway sees it.
+
+In this order: is it meant for this host (a page that a browser opened may have had its
+name pointed here), does it come from a page that may ask, whose token does it carry, how
+often did they ask, how long is the body. A refusal says which of these it was and nothing
+of what stands behind the door.
+
+Two paths have rules of their own: `/healthz` is open to everybody, so whoever answers it
+may say no more than that the gateway stands; `/metrics`, which names servers and tools,
+exists only for those who may know of all of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from toolfold.bounds import cut, visible
+from toolfold.errors import ConfigError
+from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
+from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
+
+if TYPE_CHECKING:
+    from toolfold.config.serve_settings import ServeSettings
+
+__all__ = ["App", "Guard", "Hosts", "Origins", "check_bind", "is_loopback"]
+
+_log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI application."""
+
+HEALTH_PATH = "/healthz"
+METRICS_PATH = "/metrics"
+
+_TOLD_AT_MOST = 100
+_NAME = re.compile(r"[0-9a-z._:%-]+\Z")
+_PORTS = {"http": 80, "https": 443}
+_CORS_HEADERS = (
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b"authorization, content-type, accept, last-event-id, mcp-protocol-version, "
+        b"mcp-session-id, mcp-method, mcp-name",
+    ),
+    (b"access-control-max-age", b"600"),
+)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address can only be this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+def check_bind(host: str, settings: ServeSettings) -> None:
+    """Raise where everybody who can reach the address would be let in.
+
+    Raises:
+        ConfigError: The address is not a loopback one and there are no tokens.
+    """
+    if not settings.tokens and not is_loopback(_bound_name(host)):
+        raise ConfigError(
+            f"without tokens, {host!r} would serve everybody who can reach it",
+            hint="add `tokens` under `serve`, or bind to 127.0.0.1",
+        )
+
+
+class Hosts:
+    """The names under which the gateway may be asked.
+
+    Loopback names, the address it is bound to and those given. One bound to every address
+    takes any address: a name that was pointed here by somebody else is never one.
+
+    Args:
+        bound: The host it is bound to.
+        allowed: More names: `name`, `name:port` or `*.name`; `*` takes everything.
+    """
+
+    def __init__(self, bound: str, allowed: Iterable[str] = ()) -> None:
+        own = _bound_name(bound)
+        address = _address(own)
+        self._any_address = address is not None and address.is_unspecified
+        self._own = own
+        self._allowed = tuple(_split(entry) for entry in allowed)
+
+    def admit(self, header: str) -> bool:
+        """Whether a `Host` header names this gateway."""
+        name, port = _split(header)
+        if not _NAME.match(name):
+            return False
+        if name == self._own or is_loopback(name):
+            return True
+        if self._any_address and _address(name) is not None:
+            return True
+        return any(_fits(name, port, *entry) for entry in self._allowed)
+
+
+class Origins:
+    """The pages that may ask: none but those named and those of this machine's same port.
+
+    Args:
+        allowed: Origins as browsers write them, `https://app.example.com`; `*` takes all.
+    """
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        given = tuple(allowed)
+        self._any = "*" in given
+        self._allowed = frozenset(filter(None, map(_origin, given)))
+
+    def admit(self, header: str, port: int | None) -> bool:
+        """Whether a page of this origin may ask the gateway at that port."""
+        if self._any:
+            return True
+        origin = _origin(header)
+        if origin is None:
+            return False
+        return origin in self._allowed or (is_loopback(origin[1]) and origin[2] == port)
+
+
+class _Refusal(Exception):
+    def __init__(
+        self, status: int, reason: str, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.text = text
+        self.headers = headers
+
+
+class Guard:
+    """An ASGI application in front of another one.
+
+    Args:
+        app: What stands behind the door. For what it serves, the request's principal is
+            `principal_of(scope)`.
+        doorkeeper: Who belongs to which token.
+        hosts: The names under which the gateway may be asked.
+        origins: The pages that may ask.
+        local: Who everybody is where there are no tokens.
+        body_limit: The longest body, in bytes.
+        rates: How often each of them may ask.
+        refused: Told why a request was turned away, in one word.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        doorkeeper: TokenTable,
+        *,
+        hosts: Hosts,
+        origins: Origins,
+        local: Principal,
+        body_limit: int,
+        rates: Rates | None = None,
+        refused: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        self._app = app
+        self._doorkeeper = doorkeeper
+        self._hosts = hosts
+        self._origins = origins
+        self._local = local
+        self._body_limit = body_limit
+        self._rates = rates or Rates()
+        self._refused = refused
+        self._told: set[tuple[str, str]] = set()
+
+    @classmethod
+    def of(
+        cls,
+        app: App,
+        settings: ServeSettings,
+        host: str,
+        *,
+        refused: Callable[[str], None] = lambda reason: None,
+    ) -> Guard:
+        """Return the door that the settings describe, for a gateway bound to `host`.
+
+        Raises:
+            ConfigError: A token cannot be used, or none guards an address others reach.
+        """
+        check_bind(host, settings)
+        return cls(
+            app,
+            TokenTable.of(settings),
+            hosts=Hosts(host, settings.allowed_hosts),
+            origins=Origins(settings.allowed_origins),
+            local=local_principal(settings),
+            body_limit=settings.body_limit,
+            refused=refused,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it with a refusal."""
+        is_open = scope["type"] == "http" and scope["path"] == HEALTH_PATH
+        if is_open or scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._admit(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            send = self._check_origin(scope, send)
+            if scope["method"] == "OPTIONS":
+                await _respond(send, 204, b"", _CORS_HEADERS)
+                return
+            bind(scope, self._check_caller(scope))
+            if scope["method"] == "POST":
+                receive = await self._check_body(scope, receive)
+        except _Refusal as refusal:
+            self._tell(scope, refusal)
+            text = refusal.text.encode()
+            headers = ((b"content-type", b"text/plain; charset=utf-8"), *refusal.headers)
+            await _respond(send, refusal.status, text, headers)
+            return
+        await self._app(scope, receive, send)
+
+    def _tell(self, scope: Scope, refusal: _Refusal) -> None:
+        self._refused(refusal.reason)
+        about = {"host": b"host", "origin": b"origin"}.get(refusal.reason)
+        values = _headers(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
+        told = (refusal.reason, cut(visible(" ".join(values)), 100))
+        # Once for each: whoever keeps knocking must not fill the log.
+        if told not in self._told and len(self._told) < _TOLD_AT_MOST:
+            self._told.add(told)
+            _log.warning("refused a request: %s %r", *told)
+
+    def _check_origin(self, scope: Scope, send: Send) -> Send:
+        """Refuse a request for another host or from another page."""
+        hosts = _headers(scope, b"host")
+        if len(hosts) != 1 or not self._hosts.admit(hosts[0]):
+            raise _Refusal(421, "host", "this host is not served here\n")
+        origins = _headers(scope, b"origin")
+        if not origins:
+            return send
+        server = scope.get("server") or (None, None)
+        if len(origins) != 1 or not self._origins.admit(origins[0], server[1]):
+            raise _Refusal(403, "origin", "this origin may not ask\n")
+        return _for_page(send, origins[0])
+
+    def _check_caller(self, scope: Scope) -> Principal:
+        """Refuse a request without a known token, or one too many."""
+        principal = self._local if self._doorkeeper.is_open else self._owner(scope)
+        if scope["path"] == METRICS_PATH and not principal.watches:
+            raise _Refusal(404, "path", "not found\n")
+        if scope["method"] == "POST":
+            wait = self._rates.take(principal.name, principal.rate_limit)
+            if wait:
+                seconds = str(ceil(wait / 1e9)).encode()
+                raise _Refusal(429, "rate", "too many requests\n", ((b"retry-after", seconds),))
+        return principal
+
+    def _owner(self, scope: Scope) -> Principal:
+        # Clients that get a 401 look here for a way to log in. There is none.
+        if scope["path"].startswith("/.well-known/"):
+            raise _Refusal(404, "path", "not found\n")
+        given = _headers(scope, b"authorization")
+        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        principal = self._doorkeeper.admit(token.strip()) if scheme.lower() == "bearer" else None
+        if principal is None:
+            raise _Refusal(401, "token", "a token is needed\n", ((b"www-authenticate", b"Bearer"),))
+        return principal
+
+    async def _check_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Refuse a request that is too long."""
+        lengths = _headers(scope, b"content-length")
+        # Twenty digits are more than any limit; Python refuses to read thousands.
+        digits = lengths[0][:20] if lengths and lengths[0].isascii() else ""
+        declared = int(digits) if digits.isdigit() else None
+        try:
+            return await read_within(receive, self._body_limit, declared)
+        except TooLargeError:
+            raise _Refusal(
+                413,
+                "body",
+                f"a request may have {self._body_limit} bytes\n",
+                ((b"connection", b"close"),),
+            ) from None
+
+
+def _for_page(send: Send, origin: str) -> Send:
+    """Return a `send` that lets the browser show the answer to the page that asked."""
+    more = (
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, retry-after"),
+        (b"vary", b"Origin"),
+    )
+
+    async def send_for_page(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await send(message)
+
+    return send_for_page
+
+
+async def _respond(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]
+) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _headers(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _bound_name(host: str) -> str:
+    """Return the name of what is bound to: an IPv6 address stands there without brackets."""
+    return host.lower() if _address(host) is not None else _split(host)[0]
+
+
+def _split(host: str) -> tuple[str, str]:
+    """Return the name and the port of a `Host` header; an empty name where it is none."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        name, closing, rest = host[1:].partition("]")
+        return (name, rest[1:]) if closing and rest[:1] in ("", ":") else ("", "")
+    name, _, port = host.partition(":")
+    if port and not (port.isascii() and port.isdigit()) and port != "*":
+        return "", ""
+    return name.removesuffix("."), port
+
+
+def _fits(name: str, port: str, allowed: str, allowed_port: str) -> bool:
+    if allowed_port not in ("", "*", port):
+        return False
+    if allowed.startswith("*."):
+        return name.endswith(allowed[1:])
+    return allowed in ("*", name)
+
+
+def _origin(text: str) -> tuple[str, str, int] | None:
+    """Return the scheme, the host and the port of an origin; None where it is none."""
+    scheme, separator, rest = text.strip().rstrip("/").lower().partition("://")
+    name, port = _split(rest)
+    if not separator or not name or "/" in rest or "@" in rest:
+        return None
+    default = _PORTS.get(scheme)
+    number = int(port) if port.isdigit() else default
+    return None if number is None else (scheme, name, number)

@@ -1,0 +1,1 @@
+"""What speaks MCP to clients."""

@@ -1,0 +1,1 @@
+"""What is written down of what happens: audit, metrics, logs, the status screen."""

@@ -1,0 +1,207 @@
+"""The audit log: one line of JSON for each call, with its secrets taken out.
+
+A line is written whole or not at all, by one write to the end of the file, so several
+gateways may share it. Of the arguments a thousand characters are looked at: a text that
+has no room in them is counted, not quoted, and what is quoted is redacted before it is
+cut. A session's id, which is a key, is written as its digest. A log that cannot be written
+is reported once and breaks no call.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from toolfold.bounds import cut
+from toolfold.dispatch.records import CallRecord, Silent
+from toolfold.redact import Redactor
+from toolfold.serve.locks import file_lock
+from toolfold.tokens import compact
+from toolfold.tool import Json, is_array, is_mapping
+
+__all__ = ["AuditLog", "audit_line"]
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ARGUMENTS_LIMIT = 500
+_NAME_LIMIT = 200
+_ERROR_LIMIT = 500
+_LOOKED_AT = 1_000
+_DEPTH = 8
+
+
+def audit_line(record: CallRecord, redactor: Redactor) -> str:
+    """Return the line of a call, without its line break. It is JSON in ASCII."""
+    fields: dict[str, Json] = {
+        "at": _time(record.at),
+        "principal": _name(record.principal),
+        "session": None if record.session is None else _digest(record.session),
+        "server": _name(record.server),
+        "tool": _name(record.tool),
+        "via": record.via,
+        "outcome": record.outcome,
+        "seconds": round(record.seconds, 6),
+        "request_size": record.request_size,
+        "result_size": record.result_size,
+        "arguments": None if record.arguments is None else _arguments(record.arguments, redactor),
+        "error": None if record.error is None else _text(record.error, _ERROR_LIMIT, redactor),
+    }
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _time(at: float) -> str:
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _digest(session: str) -> str:
+    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _name(name: str) -> str:
+    return cut(name, _NAME_LIMIT)
+
+
+def _text(text: str, limit: int, redactor: Redactor) -> str:
+    return cut(redactor.redact(_Room(_LOOKED_AT).text(text)), limit)
+
+
+def _arguments(arguments: Json, redactor: Redactor) -> str:
+    kept = _Room(_LOOKED_AT).part(arguments, _DEPTH)
+    return cut(compact(redactor.redacted(kept)), ARGUMENTS_LIMIT)
+
+
+class _Room:
+    """Takes as much of a JSON value as there is room for."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def text(self, text: str) -> str:
+        # Not its start: that may be the start of a secret, too short to be known for one.
+        if len(text) > self._left:
+            return f"({len(text):,} characters)"
+        self._left -= len(text)
+        return text
+
+    def part(self, value: Json, depth: int) -> Json:
+        self._left -= 2
+        if isinstance(value, str):
+            return self.text(value)
+        if is_array(value):
+            items = [self.part(inner, depth - 1) for inner in self._while_room(value, depth)]
+            return items if items or not value else "(…)"
+        if is_mapping(value):
+            pairs = self._while_room(value.items(), depth)
+            fields = {self.text(str(key)): self.part(inner, depth - 1) for key, inner in pairs}
+            return fields if fields or not value else "(…)"
+        return value
+
+    def _while_room(self, items: Iterable[T], depth: int) -> Iterator[T]:
+        for item in items:
+            if self._left <= 0 or depth <= 0:
+                return
+            yield item
+
+
+class AuditLog(Silent):
+    """Appends the calls to a file, and starts a new file when it is full.
+
+    Args:
+        path: The file. Its folder is made.
+        redactor: Takes secrets out.
+        max_bytes: The size at which a new file is started.
+        keep: How many full files are kept, as `path.1` (the newest) to `path.N`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        redactor: Redactor | None = None,
+        *,
+        max_bytes: int = 10 * 1024 * 1024,
+        keep: int = 5,
+    ) -> None:
+        self.path = path
+        self._redactor = redactor or Redactor()
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._descriptor: int | None = None
+        self._is_failing = False
+        self._is_torn = False
+
+    def called(self, record: CallRecord) -> None:
+        """Write a call down."""
+        line = audit_line(record, self._redactor).encode() + b"\n"
+        try:
+            self._append(line)
+            self._is_failing = False
+        except OSError as error:
+            self._close()
+            if not self._is_failing:
+                self._is_failing = True
+                reason = error.strerror or "it is held by another process"
+                _log.error("the audit log `%s` cannot be written: %s", self.path, reason)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._close()
+
+    def _append(self, line: bytes) -> None:
+        descriptor = self._open()
+        size = os.fstat(descriptor).st_size
+        if size and size + len(line) > self._max_bytes:
+            self._rotate()
+            descriptor = self._open()
+        # After a part of a line, which is all a full disk takes, the next starts afresh.
+        line = b"\n" + line if self._is_torn else line
+        written = os.write(descriptor, line)
+        self._is_torn = written < len(line)
+        if self._is_torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _open(self) -> int:
+        """Return the file's descriptor, of the file that stands at the path by now."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
+                    return self._descriptor
+            self._close()
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        self._descriptor = os.open(self.path, flags, 0o600)
+        return self._descriptor
+
+    def _rotate(self) -> None:
+        with file_lock(self._numbered("lock"), 1.0):
+            # Another process may have done it while this one waited.
+            if not self.path.exists() or self.path.stat().st_size < self._max_bytes // 2:
+                return
+            self._close()
+            for number in range(self._keep - 1, 0, -1):
+                with suppress(FileNotFoundError):
+                    self._numbered(number).replace(self._numbered(number + 1))
+            with suppress(FileNotFoundError):
+                if self._keep:
+                    self.path.replace(self._numbered(1))
+                else:
+                    self.path.unlink()
+
+    def _numbered(self, number: int | str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,218 @@
+"""Who asks, and what exists for them.
+
+Every request has a `Principal`. Over standard input and output it is `LOCAL`; over HTTP
+it is the one whose token the request carries. Listing, searching, describing and calling
+all ask `principal.admits`, so what a principal may not use does not exist for it.
+
+A token is held as its SHA-256 digest and nothing else. A presented one is compared with
+every digest there is, in time that tells nothing of which of them came near.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from toolfold.errors import ConfigError
+from toolfold.scope import EVERYTHING, Scope
+from toolfold.tool import Tool
+
+if TYPE_CHECKING:
+    from toolfold.config.serve_settings import ServeSettings, Token
+
+__all__ = ["LOCAL", "NOBODY", "Principal", "TokenTable", "local_principal", "principal_of"]
+
+SHORTEST_TOKEN = 16
+_LONGEST_TOKEN = 4096
+_KEY = "toolfold.principal"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody who may use a part of the tools.
+
+    Example:
+        reader = Principal("reader", Scope(allow=("@github",)), read_only=True)
+        hints = {"readOnlyHint": True}
+        assert reader.admits(Tool("github__get", source="github", annotations=hints))
+        assert not reader.admits(Tool("github__push", source="github"))
+    """
+
+    name: str
+    """What logs and the audit call it."""
+
+    scope: Scope = EVERYTHING
+    """The tools that exist for it."""
+
+    read_only: bool = False
+    """Whether only tools that say of themselves that they change nothing exist for it."""
+
+    rate_limit: int = 0
+    """Requests a minute; 0 is no limit."""
+
+    watches: bool = False
+    """Whether it may read `/metrics`, which names servers and tools whoever may use them."""
+
+    def admits(self, tool: Tool, full_name: str = "") -> bool:
+        """Whether the tool exists for this principal.
+
+        Args:
+            tool: The tool.
+            full_name: Its name before it was shortened for clients. What is denied under
+                either name is denied.
+        """
+        # The hint counts where it is the JSON value `true`; "yes" or 1 is no promise.
+        if self.read_only and tool.annotations.get("readOnlyHint") is not True:
+            return False
+        if full_name and full_name != tool.name and self.scope.denies(full_name):
+            return False
+        return tool in self.scope
+
+
+LOCAL = Principal("local", watches=True)
+"""The person at this machine: no token, everything."""
+
+NOBODY = Principal("nobody", Scope(allow=()), read_only=True)
+"""Whoever was let in by no door: for them, nothing exists."""
+
+
+def local_principal(settings: ServeSettings) -> Principal:
+    """Return the principal of requests that need no token."""
+    return replace(LOCAL, read_only=settings.read_only, rate_limit=settings.rate_limit)
+
+
+def principal_of(scope: Mapping[str, Any]) -> Principal:
+    """Return the principal that the door wrote into an ASGI scope, or `NOBODY`."""
+    found = scope.get(_KEY)
+    return found if isinstance(found, Principal) else NOBODY
+
+
+def bind(scope: MutableMapping[str, Any], principal: Principal) -> None:
+    """Write the principal into an ASGI scope.
+
+    With `user` set, the protocol library answers a session's id from another credential
+    as if there were no such session.
+    """
+    scope[_KEY] = principal
+    scope["user"] = _user(principal.name)
+
+
+@lru_cache(maxsize=1024)
+def _user(name: str) -> object:
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+    from mcp.server.auth.provider import AccessToken
+
+    # The library tells credentials apart by these names; the token itself goes no further.
+    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[], subject=name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    digest: bytes
+    principal: Principal
+
+
+class TokenTable:
+    """Knows who belongs to a token.
+
+    Args:
+        entries: Pairs of a token's SHA-256 digest and its principal.
+
+    Raises:
+        ConfigError: Two principals have the same token or the same name.
+    """
+
+    def __init__(self, entries: Iterable[tuple[bytes, Principal]] = ()) -> None:
+        self._entries = tuple(_Entry(digest, principal) for digest, principal in entries)
+        names: dict[str, bytes] = {}
+        owners: dict[bytes, str] = {}
+        for entry in self._entries:
+            name = entry.principal.name
+            if name in names or name in (LOCAL.name, NOBODY.name):
+                raise ConfigError(
+                    f"two principals are named {name!r}"
+                    if name in names
+                    else f"a token is named {name!r}, which toolfold uses itself",
+                    hint="give every entry under `tokens` a `name` of its own",
+                )
+            if entry.digest in owners:
+                raise ConfigError(
+                    f"the tokens {owners[entry.digest]!r} and {name!r} are the same",
+                    hint="make a token for each, for example with `openssl rand -hex 32`",
+                )
+            names[name] = entry.digest
+            owners[entry.digest] = name
+
+    def __repr__(self) -> str:
+        return f"TokenTable({[entry.principal.name for entry in self._entries]})"
+
+    @classmethod
+    def of(
+        cls, settings: ServeSettings, environment: Mapping[str, str] | None = None
+    ) -> TokenTable:
+        """Return the doorkeeper that the settings describe.
+
+        Raises:
+            ConfigError: A token is missing from the environment, too short or doubled.
+        """
+        variables = os.environ if environment is None else environment
+        return cls(
+            (_digest(token, variables), _principal(token, settings)) for token in settings.tokens
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are no tokens, so that nobody is asked for one."""
+        return not self._entries
+
+    def admit(self, token: str) -> Principal | None:
+        """Return whose token this is, or None."""
+        # An empty one, too: its digest is what an unset variable comes to.
+        if not SHORTEST_TOKEN <= len(token) <= _LONGEST_TOKEN:
+            return None
+        presented = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        found: Principal | None = None
+        # Every entry is compared, found or not: how long it takes depends on their number.
+        for entry in self._entries:
+            if hmac.compare_digest(presented, entry.digest):
+                found = entry.principal
+        return found
+
+
+def _principal(token: Token, settings: ServeSettings) -> Principal:
+    scope = Scope(token.allow, token.deny)
+    return Principal(
+        token.name,
+        scope,
+        read_only=token.read_only or settings.read_only,
+        rate_limit=settings.rate_limit if token.rate_limit is None else token.rate_limit,
+        watches=scope.holds_everything and not token.read_only,
+    )
+
+
+def _digest(token: Token, variables: Mapping[str, str]) -> bytes:
+    if token.sha256:
+        digest = bytes.fromhex(token.sha256.removeprefix("sha256:"))
+        if digest == hashlib.sha256(b"").digest():
+            raise ConfigError(
+                f"the digest of the token {token.name!r} is that of nothing at all",
+                hint="the variable was not set when the digest was made: make it again",
+            )
+        return digest
+    value = variables.get(token.env, "").strip()
+    if not value:
+        raise ConfigError(
+            f"the token {token.name!r} is to be in the variable {token.env!r}, which is not set",
+            hint=f"set it, for example with `export {token.env}=$(openssl rand -hex 32)`",
+        )
+    if len(value) < SHORTEST_TOKEN:
+        raise ConfigError(
+            f"the token {token.name!r} in {token.env!r} has {len(value)} characters",
+            hint=f"use at least {SHORTEST_TOKEN}, for example from `openssl rand -hex 32`",
+        )
+    return hashlib.sha256(value.encode()).digest()

@@ -1,0 +1,41 @@
+"""Servers' records under the names by which they are served.
+
+A record keeps every field that came with it, known here or not; its name changes, and
+what is written to be read is bounded and hides nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from toolfold.errors import InvalidToolError
+from toolfold.invisible import shown_texts
+from toolfold.tool import Json, Tool, is_object
+from toolfold.wire import read
+
+__all__ = ["named_tool", "shown_record"]
+
+# A record with one of these would be read as one of a model API's, under another name.
+_OF_OTHERS = ("function", "function_declarations", "functionDeclarations", "input_schema")
+
+_log = logging.getLogger(__name__)
+
+
+def named_tool(record: Mapping[str, Json], server: str, name: str) -> Tool | None:
+    """Return a server's tool as it stands in the catalog, or None where it is not one."""
+    out = {**record, "name": name}
+    for key in _OF_OTHERS:
+        out.pop(key, None)
+    if not is_object(out.get("inputSchema")):
+        out["inputSchema"] = {"type": "object"}
+    try:
+        return read([out], source=server)[0].tools[0]
+    except (InvalidToolError, IndexError) as error:
+        _log.warning("server %s: a tool is left out: %s", server, error)
+        return None
+
+
+def shown_record(record: Mapping[str, Json], limit: int, **changes: Json) -> dict[str, Json]:
+    """Return a prompt's or resource's record, changed, with its texts bounded and visible."""
+    return dict(shown_texts({**record, **changes}, limit))

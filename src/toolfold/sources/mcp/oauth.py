@@ -1,0 +1,188 @@
+"""Signing in at servers with OAuth: tokens kept on disk, the browser opened where needed.
+
+The protocol's library does the flow: discovery, registration, the code with its proof, new
+tokens for old ones. Here is what it leaves open: a file for each server that only its owner
+may read, and a listener on this machine that the browser comes back to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import socket
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+from pydantic import AnyUrl, ValidationError
+
+from toolfold.tool import Json, is_object
+
+if TYPE_CHECKING:
+    from toolfold.sources.mcp.server import Server
+
+__all__ = ["SignIn", "Tokens", "signer"]
+
+_log = logging.getLogger(__name__)
+_CALLBACK = "/callback"
+_PAGE = b"You are signed in. You can close this window."
+
+
+class Tokens:
+    """What a server gave us, in a file that only its owner may read.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def _load(self) -> dict[str, Json]:
+        try:
+            found = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if is_object(found) else {}
+
+    def _save(self, key: str, value: Json) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        content = json.dumps({**self._load(), key: value}).encode()
+        made = self._path.with_suffix(f".{os.getpid()}")
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(made, self._path)
+
+    def port(self) -> int:
+        """Return the port that the browser comes back to: the same one each time."""
+        port = self._load().get("port")
+        if not isinstance(port, int):
+            with socket.socket() as found:
+                found.bind(("127.0.0.1", 0))
+                port = found.getsockname()[1]
+            self._save("port", port)
+        return port
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens, where there are any."""
+        try:
+            return OAuthToken.model_validate(self._load()["tokens"])
+        except (KeyError, ValidationError):
+            return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep the tokens."""
+        self._save("tokens", tokens.model_dump(mode="json", exclude_none=True))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return how the server knows us, where it does."""
+        try:
+            return OAuthClientInformationFull.model_validate(self._load()["client"])
+        except (KeyError, ValidationError):
+            return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep how the server knows us."""
+        self._save("client", client_info.model_dump(mode="json", exclude_none=True))
+
+
+class SignIn:
+    """Sends a person to the browser, and waits for the browser to come back.
+
+    Args:
+        server: The server's name.
+        port: Where the browser comes back to.
+        show: Opens an address in the browser.
+    """
+
+    def __init__(
+        self, server: str, port: int, show: Callable[[str], object] = webbrowser.open
+    ) -> None:
+        self._server = server
+        self._port = port
+        self._show = show
+        self._arrived: asyncio.Future[AuthorizationCodeResult] | None = None
+        self._listener: asyncio.Server | None = None
+
+    async def redirect(self, url: str) -> None:
+        """Send the person to the browser; it may be back before this returns."""
+        await self._listen()
+        _log.warning("server %s wants you to sign in; open %s", self._server, url)
+        await asyncio.to_thread(self._show, url)
+
+    async def callback(self) -> AuthorizationCodeResult:
+        """Wait for the browser to come back with the code."""
+        assert self._arrived is not None
+        try:
+            return await self._arrived
+        finally:
+            self._close()
+
+    async def _listen(self) -> None:
+        self._close()
+        self._arrived = asyncio.get_running_loop().create_future()
+        self._listener = await asyncio.start_server(
+            self._take, "127.0.0.1", self._port, limit=16_384
+        )
+
+    def _close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = (await reader.readline()).decode("latin-1").split(" ")
+        result = _result(line[1]) if len(line) > 1 and line[0] == "GET" else None
+        body = b"Not found." if result is None else _PAGE
+        status = b"404 Not Found" if result is None else b"200 OK"
+        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n"
+        writer.write(head % (status, len(body)) + b"connection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+        if result is not None and self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(result)
+
+
+def _result(target: str) -> AuthorizationCodeResult | None:
+    parts = urlsplit(target)
+    values = {key: items[0] for key, items in parse_qs(parts.query).items()}
+    if parts.path != _CALLBACK or "code" not in values:
+        return None
+    return AuthorizationCodeResult(
+        code=values["code"], state=values.get("state"), iss=values.get("iss")
+    )
+
+
+def signer(folder: Path) -> Callable[[Server], OAuthClientProvider]:
+    """Return what makes the signer of a server's requests, with its tokens in a folder."""
+
+    def made(server: Server) -> OAuthClientProvider:
+        name = hashlib.sha256(server.url.encode()).hexdigest()[:32]
+        tokens = Tokens(folder / "oauth" / f"{name}.json")
+        port = tokens.port()
+        sign_in = SignIn(server.name, port)
+        return OAuthClientProvider(
+            server.url,
+            OAuthClientMetadata(
+                client_name="toolfold",
+                redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{_CALLBACK}")],
+            ),
+            tokens,
+            sign_in.redirect,
+            sign_in.callback,
+        )
+
+    return made

@@ -1,0 +1,35 @@
+"""Where one MCP server stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["ServerState", "ServerStatus"]
+
+ServerState = Literal["waiting", "starting", "ready", "failed", "stopped", "quarantined"]
+"""Where a server stands. A waiting one starts at its first call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """Where one server stands."""
+
+    name: str
+    transport: Literal["stdio", "http", "sse"]
+    state: ServerState
+
+    tools: int = 0
+    """How many of its tools are served."""
+
+    restarts: int = 0
+    """How often it was started again."""
+
+    since: float = 0.0
+    """When it came into this state, in seconds since 1970."""
+
+    error: str | None = None
+    """Why it failed, in one line."""
+
+    quarantined: int = 0
+    """How many of its tools wait for a person's approval."""

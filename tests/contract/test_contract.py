@@ -1,0 +1,177 @@
+"""What holds for the package as a whole: its surface, its imports, its size."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import toolfold
+
+SOURCE = Path(toolfold.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def imports(path: Path, *, nested: bool) -> Iterator[str]:
+    """The toolfold modules that a file imports, those inside functions if asked."""
+    tree = ast.parse(path.read_text("utf-8"))
+    nodes = ast.walk(tree) if nested else iter(tree.body)
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("toolfold"):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("toolfold"))
+
+
+def rooms(path: Path, *, nested: bool) -> set[str]:
+    """The first part below `toolfold` of all that a file imports."""
+    parts = (name.split(".") for name in imports(path, nested=nested))
+    known = {p.stem for p in SOURCE.iterdir()}
+    return {part[1] for part in parts if len(part) > 1 and part[1] in known}
+
+
+def files(room: str) -> list[Path]:
+    single = SOURCE / f"{room}.py"
+    return [single] if single.exists() else sorted((SOURCE / room).rglob("*.py"))
+
+
+def test_the_public_surface_is_sorted_unique_and_there() -> None:
+    names = toolfold.__all__
+
+    assert sorted(names, key=lambda n: (not n.isupper(), not n[0].isupper(), n)) == names
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not hasattr(toolfold, name)] == []
+
+
+def test_what_the_readme_promises_is_public() -> None:
+    assert {"Session", "Settings", "Scope", "Tool", "Catalog", "fold", "load_settings"} <= set(
+        toolfold.__all__
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_every_name_a_module_exports_is_there(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    exported = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    ]
+    defined = {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [getattr(node, "name", "")]
+            + [
+                alias.asname or alias.name
+                for alias in getattr(node, "names", [])
+                if not isinstance(alias, str)
+            ]
+            + [getattr(node, "id", "")]
+        )
+    }
+
+    assert [name for names in exported for name in names if name not in defined] == []
+
+
+@pytest.mark.parametrize(
+    ("room", "allowed"),
+    [
+        ("errors", set()),
+        ("memo", set()),
+        ("bounds", set()),
+        ("tool", {"errors"}),
+        ("scope", {"errors", "tool"}),
+        ("wire", {"errors", "memo", "tool", "wire"}),
+        ("catalog", {"errors", "scope", "tool", "wire"}),
+        ("tokens", {"errors", "tool"}),
+        ("signature", {"bounds", "memo", "tool"}),
+        ("settings", {"errors", "settings"}),
+        ("session", set()),
+    ],
+)
+def test_the_lower_rooms_import_only_lower_ones(room: str, allowed: set[str]) -> None:
+    for path in files(room):
+        assert rooms(path, nested=False) <= allowed, path
+
+
+def test_search_knows_nothing_of_sources_nor_of_what_a_model_reads() -> None:
+    for path in files("search"):
+        upper = {"sources", "fold", "bridge", "prompts", "render", "cli", "evaluation", "wire"}
+        assert not rooms(path, nested=True) & upper, path
+
+
+def test_nothing_below_the_command_line_imports_it() -> None:
+    for path in MODULES:
+        if "cli" not in path.relative_to(SOURCE).parts and path.name != "__main__.py":
+            assert "cli" not in rooms(path, nested=True), path
+
+
+def test_fold_imports_nothing_that_stands_on_it() -> None:
+    for room in ("fold", "bridge", "gate", "render", "prompts", "answer", "arguments"):
+        for path in files(room):
+            upper = {"cli", "evaluation", "demo", "runtime", "serve", "checkup"}
+            assert not rooms(path, nested=True) & upper, path
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_no_file_is_long_and_each_says_what_it_is(path: Path) -> None:
+    text = path.read_text("utf-8")
+
+    assert len(text.splitlines()) <= 500
+    assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+def python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_toolfold_imports_nothing_heavy() -> None:
+    heavy = ("numpy", "jsonschema_rs", "yaml", "click", "Stemmer", "docstring_parser", "tiktoken")
+
+    loaded = python(
+        f"import sys, toolfold; print([name for name in {heavy!r} if name in sys.modules])"
+    )
+
+    assert loaded == "[]"
+
+
+def test_folding_imports_neither_the_validator_nor_yaml_nor_click() -> None:
+    loaded = python(
+        "import sys, toolfold; toolfold.fold([{'name': 'a'}]);"
+        "print([n for n in ('jsonschema_rs', 'yaml', 'click', 'numpy') if n in sys.modules])"
+    )
+
+    assert loaded == "[]"
+
+
+def test_nothing_reaches_for_the_network_or_writes_a_file_at_import() -> None:
+    code = """
+import sys
+seen = []
+def watch(event, arguments):
+    if event.startswith("socket.") or event in ("subprocess.Popen", "os.mkdir"):
+        seen.append(event)
+    if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        seen.append(f"{event} {arguments[0]}")
+sys.dont_write_bytecode = True
+sys.addaudithook(watch)
+import toolfold
+toolfold.fold([{"name": "a"}], settings=toolfold.Settings(enabled="on"))
+print(seen)
+"""
+
+    assert python(code) == "[]"
+
+
+def test_importing_toolfold_sets_no_logging_up() -> None:
+    assert python("import logging, toolfold; print(logging.root.handlers)") == "[]"

@@ -1,0 +1,141 @@
+"""`toolfold.sources.mcp.oauth`: signing in at a server with OAuth, against a real flow."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import mcp_types as t
+import pytest
+import uvicorn
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.server.lowlevel import Server as LowLevelServer
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyHttpUrl
+
+from support.gateways import client, gateway, run, said, until
+from support.machine import free_port
+from toolfold.sources.mcp import oauth
+from toolfold.sources.mcp.server import Server
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+
+
+class Issuer:
+    """An authorization server that lets everybody in at once."""
+
+    def __init__(self) -> None:
+        self.clients: dict[str, OAuthClientInformationFull] = {}
+        self.codes: dict[str, AuthorizationCode] = {}
+        self.tokens: dict[str, AccessToken] = {}
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        assert client_info.client_id is not None
+        self.clients[client_info.client_id] = client_info
+
+    async def authorize(self, client: Any, params: AuthorizationParams) -> str:
+        code = secrets.token_urlsafe(20)
+        self.codes[code] = AuthorizationCode(
+            code=code,
+            scopes=[],
+            expires_at=time.time() + 60,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
+
+    async def load_authorization_code(self, client: Any, code: str) -> AuthorizationCode | None:
+        return self.codes.get(code)
+
+    async def exchange_authorization_code(self, client: Any, code: AuthorizationCode) -> OAuthToken:
+        del self.codes[code.code]
+        token = secrets.token_urlsafe(20)
+        self.tokens[token] = AccessToken(
+            token=token, client_id=client.client_id, scopes=[], resource=code.resource
+        )
+        return OAuthToken(access_token=token, token_type="Bearer", expires_in=3600)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        return self.tokens.get(token)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        return self.tokens.get(token)
+
+    async def load_refresh_token(self, client: Any, token: str) -> RefreshToken | None:
+        return None
+
+
+async def list_tools(context: Any, params: Any) -> t.ListToolsResult:
+    return t.ListToolsResult(tools=[t.Tool(name="hello", input_schema={"type": "object"})])
+
+
+async def call_tool(context: Any, params: Any) -> t.CallToolResult:
+    return t.CallToolResult(content=[t.TextContent(text="signed in")])
+
+
+def test_a_person_signs_in_once_and_the_token_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def browse(url: str) -> None:
+        opened.append(url)
+        httpx2.get(url, follow_redirects=True)
+
+    monkeypatch.setattr(oauth.SignIn.__init__, "__defaults__", (browse,))
+
+    async def main() -> None:
+        port = free_port()
+        issuer = Issuer()
+        url = f"http://127.0.0.1:{port}"
+        server = LowLevelServer("far", on_list_tools=list_tools, on_call_tool=call_tool)
+        app = server.streamable_http_app(
+            auth_server_provider=issuer,  # type: ignore[arg-type]
+            token_verifier=issuer,
+            auth=AuthSettings(
+                issuer_url=AnyHttpUrl(url),
+                resource_server_url=AnyHttpUrl(f"{url}/mcp"),
+                client_registration_options=ClientRegistrationOptions(enabled=True),
+            ),
+        )
+        uv = uvicorn.Server(
+            uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
+        )
+        serving = asyncio.create_task(uv._serve())
+        await until(lambda: uv.started)
+        far = Server("far", "http", url=f"{url}/mcp", oauth=True)
+        try:
+            for _ in range(2):
+                async with (
+                    gateway(far, auth=oauth.signer(tmp_path)) as made,
+                    client(made) as c,
+                ):
+                    assert said(await c.call_tool("far__hello", {})) == "signed in"
+        finally:
+            uv.should_exit = True
+            await serving
+
+        assert len(opened) == 1
+        (kept,) = (tmp_path / "oauth").iterdir()
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert json.loads(kept.read_text("utf-8"))["tokens"]["access_token"] in issuer.tokens
+
+    run(main)
