@@ -125,6 +125,10 @@ class Folded:
         """
         return self.bridge.resolve(name, arguments, self.session if session is None else session)
 
+    def may_block(self, name: str) -> bool:
+        """Whether resolving a call may take long: an index is built, an endpoint asked."""
+        return self.active and name == prompts.TOOL_SEARCH
+
 
 def fold(
     tools: Iterable[object] | Catalog,

@@ -372,6 +372,11 @@ def timed_out(name: str, seconds: float) -> str:
     return f"{name} did not end within {seconds:g} s and was stopped. It may have had effects."
 
 
+def not_connected(name: str) -> str:
+    """Return the answer to a call of a tool of which only the definition is known."""
+    return f"{name} is not connected here: only its definition is known. Say so."
+
+
 def gave_up(name: str) -> str:
     """Return the answer to a call that cancelled itself."""
     return f"{name} stopped by itself without a result."

@@ -146,6 +146,21 @@ class Tool:
         return self.toolset if self.toolset is not None else self.source
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether it says that it changes nothing: the JSON value `true`, and no other."""
+        return self.annotations.get("readOnlyHint") is True
+
+    @property
+    def is_destructive(self) -> bool:
+        """Whether it may destroy something: as MCP has it, unless it says otherwise."""
+        return not self.is_read_only and self.annotations.get("destructiveHint") is not False
+
+    @property
+    def says_destructive(self) -> bool:
+        """Whether it says of itself that it destroys something, and so wants to run alone."""
+        return self.annotations.get("destructiveHint") is True
+
+    @property
     def shown_name(self) -> str:
         """The name that a model reads: the one on the wire where a letter cannot be seen."""
         return self.name if self.name.isprintable() else self.wire_name

@@ -288,7 +288,9 @@ def test_functions_of_a_file_are_tools() -> None:
         "def _hidden() -> None: ...\n",
         encoding="utf-8",
     )
-    script = "turns: [{user: a, replies: [{calls: [{greet: {name: you}}]}, {text: b}]}]"
+    script = (
+        "turns: [{user: a, approve: [yes], replies: [{calls: [{greet: {name: you}}]}, {text: b}]}]"
+    )
 
     ran = play(script, "--tools", "plain.py", "--transcript", "t.jsonl")
 

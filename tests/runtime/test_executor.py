@@ -44,7 +44,7 @@ def run(
     """Run calls as one turn, and see that no task is left."""
 
     async def main() -> tuple[ResultMessage, ...]:
-        folded = fold(registry.tools, settings=how, core=registry.core)
+        folded = fold(registry.tools(), settings=how, core=registry.core)
         listener = None if heard is None else heard.append
         batch = Batch(calls, folded, registry, hooks=hooks, listener=listener, parallel=parallel)
         await asyncio.wait_for(batch.run(), 5)
@@ -333,7 +333,7 @@ def test_after_a_cancellation_every_call_has_a_result() -> None:
             cleaned.append(True)
 
     async def main() -> tuple[ResultMessage, ...]:
-        folded = fold(registry.tools, settings=FOLDED)
+        folded = fold(registry.tools(), settings=FOLDED)
         calls = (directly("add", "a", a=1, b=1), directly("hang", "b"), directly("add", "c"))
         batch = Batch((*calls, directly("add", "d", a=1, b=2)), folded, registry)
         task = asyncio.create_task(batch.run())
@@ -371,7 +371,7 @@ def test_a_tool_that_left_the_registry_in_between_reads_like_an_unknown_one() ->
     registry = adder()
 
     async def main() -> ResultMessage:
-        folded = fold(registry.tools, settings=FOLDED)
+        folded = fold(registry.tools(), settings=FOLDED)
         registry.remove("add")
         batch = Batch([through_bridge("add", a=1, b=1)], folded, registry)
         await batch.run()
@@ -385,7 +385,7 @@ def test_a_tool_that_became_another_in_between_does_not_run_under_the_old_ones_n
     ran: list[str] = []
 
     async def main() -> ResultMessage:
-        folded = fold(registry.tools, settings=FOLDED)
+        folded = fold(registry.tools(), settings=FOLDED)
         registry.remove("add")
         registry.tool(lambda a, b: ran.append("wiped"), name="add", destructive=True)
         batch = Batch([through_bridge("add", a=1, b=1)], folded, registry)
@@ -420,7 +420,7 @@ def test_the_last_call_of_a_reply_that_was_cut_off_is_not_run_without_its_argume
     registry.tool(lambda day=None: ran.append(day), name="wipe")
 
     async def main() -> tuple[ResultMessage, ...]:
-        folded = fold(registry.tools, settings=OPEN)
+        folded = fold(registry.tools(), settings=OPEN)
         calls = [directly("wipe", day="monday"), Call("wipe", "")]
         batch = Batch(calls, folded, registry, cut_off=True)
         await batch.run()
@@ -448,7 +448,7 @@ def test_a_second_cancellation_leaves_no_task_and_no_clean_up_undone() -> None:
             cleaned.append("up")
 
     async def main() -> None:
-        folded = fold(registry.tools, settings=FOLDED)
+        folded = fold(registry.tools(), settings=FOLDED)
         task = asyncio.create_task(Batch([directly("hang")], folded, registry).run())
         await asyncio.wait_for(started.wait(), 5)
         task.cancel()
@@ -683,7 +683,7 @@ def test_progress_from_a_thread_is_heard_while_the_tool_runs_in_the_loops_own_th
                 where.append(threading.get_ident())
                 heard_it.set()
 
-        folded = fold(registry.tools, settings=FOLDED)
+        folded = fold(registry.tools(), settings=FOLDED)
         batch = Batch([directly("copy")], folded, registry, listener=listener)
         await batch.run()
         return batch.results[0].text
@@ -723,7 +723,7 @@ def test_a_listener_that_raises_changes_nothing() -> None:
         raise RuntimeError("the screen is gone")
 
     async def main() -> str:
-        folded = fold(registry.tools, settings=FOLDED)
+        folded = fold(registry.tools(), settings=FOLDED)
         batch = Batch([through_bridge("add", a=1, b=2)], folded, registry, listener=listener)
         await batch.run()
         return batch.results[0].text

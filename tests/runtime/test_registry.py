@@ -20,7 +20,7 @@ def test_a_decorated_function_is_still_the_function() -> None:
         """Add two numbers."""
         return a + b
 
-    (tool,) = registry.tools
+    (tool,) = registry.tools()
     assert add(1, 2) == 3
     assert (tool.name, tool.description, tool.toolset_name) == ("add", "Add two numbers.", "maths")
     assert (tool.aliases, tool.annotations) == (("sum",), {"readOnlyHint": True})
@@ -32,7 +32,7 @@ def test_tools_in_any_wire_shape_are_registered_with_their_runner() -> None:
     registry.add({"name": "b", "inputSchema": {"type": "object"}}, echo)
     registry.add(Tool("c"), echo, core=True)
 
-    assert [tool.name for tool in registry.tools] == ["a", "b", "c"]
+    assert [tool.name for tool in registry.tools()] == ["a", "b", "c"]
     assert registry.core == ("c",)
 
 
@@ -42,7 +42,7 @@ def test_a_source_registers_all_its_tools_or_none() -> None:
 
     with pytest.raises(NameClashError):
         registry.add_source([Tool("new"), Tool("taken")], echo)
-    assert [tool.name for tool in registry.tools] == ["taken"]
+    assert [tool.name for tool in registry.tools()] == ["taken"]
 
     registry.add_source([{"name": "x"}, {"name": "y"}], echo, source="files")
     assert registry.toolsets == ("files",)
@@ -54,12 +54,12 @@ def test_a_toolset_that_is_off_exists_for_nobody_until_it_is_on() -> None:
     registry.add(Tool("b", toolset="two"), echo)
 
     registry.disable("one")
-    assert [tool.name for tool in registry.tools] == ["b"]
+    assert [tool.name for tool in registry.tools()] == ["b"]
     assert "a" not in registry
     assert registry.toolsets == ("one", "two")
 
     registry.enable("one")
-    assert [tool.name for tool in registry.tools] == ["a", "b"]
+    assert [tool.name for tool in registry.tools()] == ["a", "b"]
 
 
 def test_mistakes_are_named_with_their_fix() -> None:

@@ -255,12 +255,12 @@ def test_no_chain_of_subagents_runs_what_its_parent_may_not(
 ) -> None:
     ran: list[str] = []
     registry = office(ran)
-    name = registry.tools[pick].name
+    name = registry.tools()[pick].name
     agent = agent_of(registry)
     allowed = True
     for allow, deny in steps:
         agent = agent.subagent("a", allow=allow, deny=deny)
-        allowed = allowed and registry.tools[pick] in Scope(tuple(allow), tuple(deny))
+        allowed = allowed and registry.tools()[pick] in Scope(tuple(allow), tuple(deny))
 
     wait(agent.call(name))
     wait(agent.call("tool_call", {"name": name, "arguments": {}}))

@@ -36,7 +36,7 @@ def look(at: str) -> str:
     return f"seen {at}"
 
 
-@registry.tool
+@registry.tool(destructive=False)
 def paint(what: str) -> str:
     """Paint something."""
     current_call().progress("mixing \\x1b[2Jcolours", 0.5)
@@ -49,7 +49,7 @@ def fail() -> str:
     raise ValueError("no \\x9b31mpaint left")
 
 
-@registry.tool(timeout=None)
+@registry.tool(destructive=False, timeout=None)
 async def hang() -> str:
     """Never end."""
     Path("hanging").touch()
@@ -59,7 +59,7 @@ async def hang() -> str:
         Path("told").touch()
 
 
-@registry.tool(timeout=None)
+@registry.tool(destructive=False, timeout=None)
 async def stubborn() -> str:
     """Not stop when it is told to."""
     Path("going").touch()

@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from toolfold.bounds import one_line
 from toolfold.chat.screen import Screen, shown_json
-from toolfold.runtime.approvals import Verdict
-from toolfold.runtime.calls import PendingCall
-from toolfold.runtime.threads import in_thread
+from toolfold.dispatch.approvals import Verdict
+from toolfold.sources.calls import PendingCall
+from toolfold.sources.threads import in_thread
 
 __all__ = ["Asker"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolfold.bounds import cut, one_line
 from toolfold.chat.screen import Screen, shown_json
-from toolfold.runtime.activity import Activity
+from toolfold.dispatch.activity import Activity
 from toolfold.tool import is_object
 
 __all__ = ["Feed"]

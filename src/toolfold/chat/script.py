@@ -27,14 +27,14 @@ from typing import Any, NoReturn, cast
 
 import yaml
 
+from toolfold.dispatch.approvals import Verdict
+from toolfold.dispatch.hooks import Hook
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.runtime.approvals import Verdict
-from toolfold.runtime.calls import Output, PendingCall
-from toolfold.runtime.hooks import Hook
 from toolfold.runtime.messages import Call
 from toolfold.runtime.model import ModelError, Request
 from toolfold.runtime.scripted import Says, ScriptedModel
 from toolfold.settings.check import suggestion
+from toolfold.sources.calls import Output, PendingCall
 from toolfold.tokens import compact
 from toolfold.tool import Json
 

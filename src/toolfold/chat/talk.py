@@ -22,9 +22,9 @@ from toolfold.chat.feed import Feed
 from toolfold.chat.screen import Screen, harmless
 from toolfold.chat.script import Replay
 from toolfold.chat.transcript import Transcript
+from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Report
-from toolfold.runtime.activity import Activity
 from toolfold.runtime.agent import Agent
 from toolfold.runtime.conversation import Done, Event
 from toolfold.runtime.model import Reply, TextDelta

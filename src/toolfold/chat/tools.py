@@ -16,10 +16,10 @@ from types import ModuleType
 from typing import Any
 
 from toolfold.errors import ConfigError
-from toolfold.runtime.calls import Output, PendingCall
-from toolfold.runtime.registry import Registry
+from toolfold.sources.calls import Output, PendingCall
 from toolfold.sources.catalog_file import load_catalog
 from toolfold.sources.functions import tool_from_function
+from toolfold.sources.registry import Registry
 from toolfold.tool import Json
 
 __all__ = ["open_tools"]

@@ -104,7 +104,7 @@ def command(
     )
     feed = Feed(screen)
     asker = Asker(screen, replay.answer) if replay else Asker(screen)
-    hooks: list[Hook] = [Approvals(asker, _when(approve)), *([replay] if replay else [])]
+    hooks: list[Hook] = [Approvals(asker, _when(approve, catalog)), *([replay] if replay else [])]
     agent = Agent(
         chosen,
         registry,
@@ -159,16 +159,19 @@ def _registry(catalog: str | None, tools: tuple[str, ...]) -> tuple[Registry, st
     return open_tools(tools, catalog), ""
 
 
-def _when(approve: str) -> Callable[[PendingCall], bool]:
+def _when(approve: str, catalog: str | None) -> Callable[[PendingCall], bool]:
+    """Return which calls to ask about; of a catalog nothing runs, so nobody is asked."""
     from toolfold.runtime import destructive, not_read_only
+    from toolfold.sources import load_catalog
 
+    idle = frozenset(load_catalog(catalog).names) if catalog is not None else frozenset[str]()
     choices: dict[str, Callable[[PendingCall], bool]] = {
         "destructive": destructive,
         "writes": not_read_only,
         "all": lambda _: True,
         "never": lambda _: False,
     }
-    return choices[approve]
+    return lambda call: call.tool.name not in idle and choices[approve](call)
 
 
 def _check_results(replay: Replay, agent: Agent) -> None:

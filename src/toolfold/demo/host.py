@@ -13,8 +13,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TypeAlias
 
 from toolfold.demo import demo_catalog
-from toolfold.runtime.calls import Output, PendingCall
-from toolfold.runtime.registry import Registry
+from toolfold.sources.calls import Output, PendingCall
+from toolfold.sources.registry import Registry
 from toolfold.tool import Json, Tool
 
 __all__ = ["CORE", "SYSTEM", "DemoHost"]
@@ -112,7 +112,8 @@ def _annotated(tool: Tool) -> Tool:
     if tool.name in _DESTROYING:
         return replace(tool, annotations={"destructiveHint": True})
     reads = tool.bare_name.split("_")[0] in _READING or tool.name in _READING_TOO
-    return replace(tool, annotations={"readOnlyHint": True}) if reads else tool
+    hints = {"readOnlyHint": True} if reads else {"destructiveHint": False}
+    return replace(tool, annotations=hints)
 
 
 class Calendar:

@@ -1,18 +1,19 @@
-"""What happens in the gateway, as frozen values, and who is told of it.
+"""What happens to calls, searches and servers, as frozen values, and who is told of it.
 
-The gateway makes one record for each call, each search, each change of a server and each
-change of what is folded; the audit log, the metrics, the spans and the status screen all
-read these and nothing else. An observer can neither change a record nor break a call:
+There is one record for each call, each search, each change of a server and each change of
+what is folded; the activity feed, the audit log, the metrics, the spans and the status
+screen all read these and nothing else. An observer can neither change a record nor break a call:
 `Observers` logs what one raises and goes on to the next.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
+from toolfold.sources.calls import Output, Via
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.tool import Json
 
@@ -29,9 +30,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-
-Via = Literal["direct", "tool_call", "revealed"]
-"""How a call came: by the tool's own name, through the bridge, or after it was revealed."""
 
 Outcome = Literal["ok", "tool_error", "refused", "failed", "cancelled", "timeout"]
 """How a call ended: answered, answered with `isError`, not let through, not answered by the
@@ -60,7 +58,8 @@ class CallRecord:
     """The tool's name in the catalog."""
 
     via: Via
-    outcome: Outcome
+    outcome: Outcome | None
+    """How it ended; None while it runs."""
 
     seconds: float
     """How long it took, as the caller saw it."""
@@ -77,10 +76,20 @@ class CallRecord:
     error: str | None = None
     """What went wrong, in one line."""
 
+    call_id: str = ""
+    """The model's id for it."""
+
+    position: int = 0
+    """Which call of the turn it is, from 0."""
+
+    toolset: str | None = None
+    output: Output | None = field(default=None, repr=False)
+    """What came of it, before anything was cut; None while it runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
-    """One search of the catalog."""
+    """One search of the catalog; or another call that was answered without a tool."""
 
     at: float
     """When it began, in seconds since 1970."""
@@ -99,6 +108,24 @@ class SearchRecord:
 
     seconds: float
     """How long it took."""
+
+    name: str = "tool_search"
+    """What was called."""
+
+    found: tuple[str, ...] = ()
+    """The tools that the answer names."""
+
+    error: str | None = None
+    """What was wrong with the call, in one line; None where it was answered."""
+
+    arguments: Json = field(default=None, repr=False)
+    """The arguments as they came."""
+
+    call_id: str = ""
+    """The model's id for it."""
+
+    position: int = 0
+    """Which call of the turn it is, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +153,24 @@ class FoldRecord:
 class Observer(Protocol):
     """Something that is told what happens. It must be quick: it runs on the event loop."""
 
+    def started(self, record: CallRecord) -> None:
+        """A call begins that nothing refused."""
+        ...
+
+    def progressed(self, record: CallRecord, message: str, fraction: float | None) -> None:
+        """A running call says how far it is."""
+        ...
+
     def called(self, record: CallRecord) -> None:
         """A call is over."""
         ...
 
     def searched(self, record: SearchRecord) -> None:
         """A search is over."""
+        ...
+
+    def answered(self, record: SearchRecord) -> None:
+        """A call was answered without a tool: a search, a describe, or a mistake."""
         ...
 
     def server_changed(self, status: ServerStatus) -> None:
@@ -146,7 +185,16 @@ class Observer(Protocol):
 class Silent:
     """An observer that passes everything over; the base of those that want a part."""
 
+    def started(self, record: CallRecord) -> None:
+        """Pass over."""
+
+    def progressed(self, record: CallRecord, message: str, fraction: float | None) -> None:
+        """Pass over."""
+
     def called(self, record: CallRecord) -> None:
+        """Pass over."""
+
+    def answered(self, record: SearchRecord) -> None:
         """Pass over."""
 
     def searched(self, record: SearchRecord) -> None:
@@ -162,36 +210,48 @@ class Silent:
 class Observers:
     """Tells several observers, in order, and lets none of them break what it observes."""
 
-    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, observers: Iterable[Observer] = ()) -> None:
         self._observers = tuple(observers)
         self._failed: set[tuple[int, type[Exception]]] = set()
 
+    def __bool__(self) -> bool:
+        return bool(self._observers)
+
+    def started(self, record: CallRecord) -> None:
+        """A call begins."""
+        self._tell(lambda observer: observer.started(record))
+
+    def progressed(self, record: CallRecord, message: str, fraction: float | None) -> None:
+        """A running call says how far it is."""
+        self._tell(lambda observer: observer.progressed(record, message, fraction))
+
     def called(self, record: CallRecord) -> None:
         """A call is over."""
-        for place, observer in enumerate(self._observers):
-            self._tell(place, lambda observer=observer: observer.called(record))
+        self._tell(lambda observer: observer.called(record))
 
     def searched(self, record: SearchRecord) -> None:
         """A search is over."""
-        for place, observer in enumerate(self._observers):
-            self._tell(place, lambda observer=observer: observer.searched(record))
+        self._tell(lambda observer: observer.searched(record))
+
+    def answered(self, record: SearchRecord) -> None:
+        """A call was answered without a tool."""
+        self._tell(lambda observer: observer.answered(record))
 
     def server_changed(self, status: ServerStatus) -> None:
         """A server changed its state or its tools."""
-        for place, observer in enumerate(self._observers):
-            self._tell(place, lambda observer=observer: observer.server_changed(status))
+        self._tell(lambda observer: observer.server_changed(status))
 
     def folded(self, record: FoldRecord) -> None:
         """What is folded has changed."""
-        for place, observer in enumerate(self._observers):
-            self._tell(place, lambda observer=observer: observer.folded(record))
+        self._tell(lambda observer: observer.folded(record))
 
-    def _tell(self, place: int, tell: Callable[[], None]) -> None:
-        try:
-            tell()
-        except Exception as error:
-            # Once for each kind: what fails at every call would fill the log.
-            if (place, type(error)) not in self._failed:
-                self._failed.add((place, type(error)))
-                name = type(self._observers[place]).__name__
-                _log.warning("observer %s failed and is passed over: %r", name, error)
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
+        for position, observer in enumerate(self._observers):
+            try:
+                tell(observer)
+            except Exception as error:
+                # Once for each kind: what fails at every call would fill the log.
+                if (position, type(error)) not in self._failed:
+                    self._failed.add((position, type(error)))
+                    name = type(observer).__name__
+                    _log.warning("observer %s failed and is passed over: %r", name, error)

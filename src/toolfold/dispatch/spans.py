@@ -114,6 +114,8 @@ def _end(span: Span, record: CallRecord | SearchRecord) -> None:
         span.set_attribute("toolfold.hits", record.hits)
         return
     span.set_attribute("toolfold.via", record.via)
+    if record.outcome is None:
+        return
     span.set_attribute("toolfold.outcome", record.outcome)
     if record.outcome != "ok":
         _fail(span, record.outcome)

@@ -15,11 +15,11 @@ from toolfold.errors import ConfigError
 from toolfold.evaluation.ab.planned import Habits, PlannedModel
 from toolfold.evaluation.trace import Said, Trace
 from toolfold.runtime.agent import Agent, Limits
-from toolfold.runtime.calls import Output, PendingCall
 from toolfold.runtime.messages import Message, ResultMessage, UserMessage
 from toolfold.runtime.model import Request, Usage, prompt_text
-from toolfold.runtime.registry import Registry
 from toolfold.settings import Settings
+from toolfold.sources.calls import Output, PendingCall
+from toolfold.sources.registry import Registry
 from toolfold.tokens import estimate
 from toolfold.tool import Json
 

@@ -13,20 +13,20 @@ Example:
     done = await agent.conversation().ask("What came in today?")
 """
 
-from toolfold.runtime.activity import Activity, Listener
+from toolfold.dispatch.activity import Activity, Listener
+from toolfold.dispatch.approvals import Approvals, destructive, not_read_only
+from toolfold.dispatch.hooks import Guardrail, Hook
 from toolfold.runtime.agent import Agent, Limits
-from toolfold.runtime.approvals import Approvals, destructive, not_read_only
-from toolfold.runtime.calls import CallContext, Output, PendingCall, Refusal, current_call
 from toolfold.runtime.clients import Anthropic, OpenAIChat
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.conversation import Conversation, Done, Event
 from toolfold.runtime.executor import Batch
-from toolfold.runtime.hooks import Guardrail, Hook
 from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import Model, ModelError, Reply, Request, TextDelta, Usage
 from toolfold.runtime.profiles import SMALL, STANDARD, Profile, profile_named
-from toolfold.runtime.registry import Registered, Registry, Runner
 from toolfold.runtime.scripted import Says, ScriptedModel, calls, says
+from toolfold.sources.calls import CallContext, Output, PendingCall, Refusal, current_call
+from toolfold.sources.registry import Registered, Registry, Runner
 
 __all__ = [
     "SMALL",

@@ -3,7 +3,7 @@
 An `Agent` is a value; what happens in a conversation is kept by its `Conversation`. A
 subagent is an agent whose scope was narrowed from its parent's, an isolated turn is a
 fresh conversation: neither can reach more than its parent, and both assemble their tools
-anew from the registry.
+anew from the live sources.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
+from toolfold.dispatch.activity import Listener
+from toolfold.dispatch.hooks import Hook
+from toolfold.dispatch.records import Observer
 from toolfold.errors import ConfigError
 from toolfold.fold import Folded, fold
-from toolfold.runtime.activity import Listener
-from toolfold.runtime.calls import Output, PendingCall, current_call
 from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.executor import Batch
-from toolfold.runtime.hooks import Hook
 from toolfold.runtime.messages import Call, ResultMessage
 from toolfold.runtime.model import Model
 from toolfold.runtime.profiles import STANDARD, Profile
-from toolfold.runtime.registry import Registry, Runner
 from toolfold.scope import EVERYTHING, Scope, matches
 from toolfold.session import Session
 from toolfold.settings import Settings
+from toolfold.sources.calls import Output, PendingCall, current_call
+from toolfold.sources.merged import Sources
+from toolfold.sources.registry import Runner
+from toolfold.sources.source import Source
 from toolfold.tool import Json, Tool
 
 __all__ = ["Agent", "Limits"]
@@ -74,7 +77,9 @@ class Agent:
     """
 
     model: Model
-    registry: Registry
+
+    sources: Source | Sequence[Source] | Sources
+    """Where its tools come from: a registry of functions, MCP servers, files, in any mix."""
 
     name: str = "agent"
     """Who it is in the activity feed."""
@@ -83,7 +88,7 @@ class Agent:
     """The system prompt; what the model must know about folding is added to it."""
 
     scope: Scope = EVERYTHING
-    """Which tools of the registry exist for it."""
+    """Which tools of the sources exist for it."""
 
     settings: Settings = field(default_factory=Settings)
     """How to fold."""
@@ -105,17 +110,40 @@ class Agent:
     prefetch: bool = False
     """Whether the likely tools are named behind the user's message."""
 
+    observers: Sequence[Observer] = ()
+    """Told of each call and search, as an audit or metrics want it."""
+
+    def __post_init__(self) -> None:
+        given = self.sources
+        if not isinstance(given, Sources):
+            sources = Sources((given,) if isinstance(given, Source) else given)
+            object.__setattr__(self, "sources", sources)
+
+    async def __aenter__(self) -> Agent:
+        """Open the sources that have a life of their own, such as MCP servers."""
+        await self._sources.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._sources.__aexit__(*error)
+
+    @property
+    def _sources(self) -> Sources:
+        assert isinstance(self.sources, Sources)  # made so above
+        return self.sources
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools of all sources as they are now, whoever may use them."""
+        return self._sources.tools()
+
     def assemble(self, session: Session | None = None) -> Folded:
-        """Return what the model sees now: a fresh catalog of the registry, within the scope."""
+        """Return what the model sees now: a fresh catalog of the sources, within the scope."""
         settings = self.profile.apply(self.settings)
         only = self.profile.core
-        core = [
-            entry.tool.name
-            for entry in self.registry.entries
-            if entry.core and (only is None or matches(entry.tool, only))
-        ]
+        tools, opened = self.tools(), set(self._sources.core)
+        core = [t.name for t in tools if t.name in opened and (only is None or matches(t, only))]
         return fold(
-            self.registry.tools,
+            tools,
             settings=settings,
             core=core,
             scope=self.scope,
@@ -158,9 +186,10 @@ class Agent:
         return Batch(
             calls,
             folded,
-            self.registry,
+            self._sources,
             session=session,
             hooks=self.hooks,
+            observers=self.observers,
             listener=listener or self.on_activity,
             agent=self.name,
             parallel=self.limits.parallel,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolfold import prompts
+from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
-from toolfold.runtime.activity import Activity
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.lenient import attempted_call
 from toolfold.runtime.loops import LoopGuard
@@ -28,7 +28,7 @@ from toolfold.session import Session
 
 if TYPE_CHECKING:
     from toolfold.runtime.agent import Agent
-    from toolfold.runtime.registry import Registered
+    from toolfold.tool import Tool
 
 __all__ = ["Conversation", "Done", "Event"]
 
@@ -78,7 +78,7 @@ class Conversation:
         """What the last fold did."""
         self._busy = False
         self._folded: Folded | None = None
-        self._seen: tuple[Agent, tuple[Registered, ...]] | None = None
+        self._seen: tuple[Agent, tuple[Tool, ...]] | None = None
 
     def prompt(self) -> list[Message]:
         """Return the transcript as it is sent: older discoveries shrunk to a line."""
@@ -190,7 +190,7 @@ class Conversation:
 
     def _assemble(self) -> Folded:
         """Return what the model sees now: the last fold again while the live tools are the same."""
-        seen = (self.agent, self.agent.registry.entries)
+        seen = (self.agent, self.agent.tools())
         folded = self._folded if seen == self._seen else None
         if folded is None or (folded.report.strategy == "stub" and folded.session != self.session):
             folded = self.agent.assemble(self.session)

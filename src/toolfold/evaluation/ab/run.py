@@ -16,6 +16,7 @@ from typing import cast
 from toolfold import prompts
 from toolfold.bounds import one_line
 from toolfold.catalog import Catalog
+from toolfold.dispatch.activity import Activity
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.evaluation.ab.planned import Habits, PlannedModel
 from toolfold.evaluation.ab.scenario import Scenario
@@ -25,7 +26,6 @@ from toolfold.evaluation.ab.tools import registry_of
 from toolfold.evaluation.ab.transcript import Run, TurnRecord
 from toolfold.fold import Folded
 from toolfold.redact import redact
-from toolfold.runtime.activity import Activity
 from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.conversation import Conversation, Done, Event
 from toolfold.runtime.model import Model, Reply, Usage
@@ -112,7 +112,7 @@ def tasks(scenarios: Sequence[Scenario], arms: Sequence[Arm], repeat: int) -> It
 
 def catalog_of(scenario: Scenario) -> Catalog:
     """Return every tool of a scenario."""
-    return Catalog(registry_of(scenario, Stage()).tools)
+    return Catalog(registry_of(scenario, Stage()).tools())
 
 
 async def hold(todo: Sequence[Task], plan: Plan, done: Callable[[Task, Run], None]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolfold.runtime.calls import Output, PendingCall
+from toolfold.sources.calls import Output, PendingCall
 from toolfold.tokens import compact
 from toolfold.tool import Json, Tool, is_object
 

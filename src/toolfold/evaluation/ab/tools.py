@@ -15,7 +15,7 @@ from toolfold.demo import demo_catalog
 from toolfold.errors import ConfigError
 from toolfold.evaluation.ab.scenario import Scenario
 from toolfold.evaluation.ab.stage import Stage
-from toolfold.runtime.registry import Registry
+from toolfold.sources.registry import Registry
 from toolfold.tool import Json, Tool
 
 __all__ = ["CORE", "folded_tools", "registry_of"]

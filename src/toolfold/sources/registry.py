@@ -1,6 +1,6 @@
-"""The tools that a host can run, and how.
+"""Python functions as a source, and every other tool that a host runs itself.
 
-A `Registry` is the only place that knows which function stands behind a tool. Agents read
+A `Registry` is the only place that knows which function stands behind a tool. Hosts read
 it anew on every assembly, so a tool that comes or goes is there or gone on the next turn.
 """
 
@@ -11,11 +11,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
+from toolfold import prompts
 from toolfold.catalog import owner
 from toolfold.errors import ConfigError, InvalidToolError, NameClashError
 from toolfold.prompts import BRIDGE_NAMES
-from toolfold.runtime.calls import PendingCall
+from toolfold.sources.calls import CallContext, Output, PendingCall
 from toolfold.sources.functions import tool_from_function
+from toolfold.sources.source import RESULT_LIMIT, TIMEOUT, Bounds, Source
+from toolfold.sources.threads import in_thread
 from toolfold.tool import Json, Policy, Tool
 from toolfold.wire import read
 
@@ -25,12 +28,6 @@ Runner: TypeAlias = Callable[[PendingCall], Awaitable[Json]]
 """Runs a call and returns its result: an `Output`, a text, or any JSON value."""
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-RESULT_LIMIT = 32_000
-"""The longest result, in characters, that reaches the model where a tool names no limit."""
-
-TIMEOUT = 60.0
-"""The seconds that a tool may take where it names no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +46,27 @@ class Registered:
     """Characters of its result that reach the model."""
 
     parallel: bool | None = None
-    """Whether it may run beside others; None: unless it is destructive."""
+    """Whether it may run beside others; None: unless it says of itself that it destroys."""
 
     core: bool = False
     """Whether it is never folded."""
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not self.timeout > 0:
-            raise ConfigError(
-                f"the timeout of {self.tool.name!r} is {self.timeout}",
-                hint="give seconds above 0, or None for no limit",
-            )
-        if self.result_limit < 1:
-            raise ConfigError(
-                f"the result limit of {self.tool.name!r} is {self.result_limit}",
-                hint="give a number of characters above 0",
-            )
+        self.bounds.check(self.tool.name)
+
+    @property
+    def bounds(self) -> Bounds:
+        """What bounds its calls."""
+        return Bounds(self.timeout, self.result_limit, self.parallel, self.core)
 
     @property
     def may_run_beside_others(self) -> bool:
         """Whether it may run beside others."""
-        if self.parallel is not None:
-            return self.parallel
-        return self.tool.annotations.get("destructiveHint") is not True
+        return self.bounds.lets_run_beside_others(self.tool)
 
 
-class Registry:
-    """Tools by name, grouped in toolsets that can be switched off.
+class Registry(Source):
+    """Functions and other tools by name, grouped in toolsets that can be switched off.
 
     Example:
         registry = Registry()
@@ -84,9 +75,15 @@ class Registry:
         def list_events(day: str) -> list[str]:
             "List the events of a day."
             return calendar[day]
+
+    Args:
+        name: What it is called among an agent's sources.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "functions") -> None:
+        self.name = name
+        self._listeners: list[Callable[[], None]] = []
+        self._shown: tuple[Tool, ...] | None = None
         self._entries: dict[str, Registered] = {}
         self._disabled: set[str] = set()
 
@@ -103,10 +100,43 @@ class Registry:
             return tuple(self._entries.values())
         return tuple(e for e in self._entries.values() if not self._is_off(e.tool))
 
-    @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that are registered and not switched off."""
-        return tuple(entry.tool for entry in self.entries)
+        """Return the tools that are registered and not switched off."""
+        if self._shown is None:
+            self._shown = tuple(entry.tool for entry in self.entries)
+        return self._shown
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Json], context: CallContext) -> Any:
+        """Run what stands behind a tool, if it is still there: a plain function in a thread."""
+        entry = self.get(tool.name)
+        if entry is None or entry.tool is not tool:
+            return Output(prompts.not_available(tool.shown_name, ()), is_error=True)
+        try:
+            if entry.run is not None:
+                return await entry.run(context.call)
+            function = entry.tool.function
+            assert function is not None  # `add` takes no tool without either
+            given = dict(arguments)
+            if _is_asynchronous(function):
+                return await function(**given)
+            returned = await in_thread(lambda: function(**given))
+            return await returned if inspect.isawaitable(returned) else returned
+        except SystemExit as error:  # it would end the host's event loop
+            raise RuntimeError(f"it tried to exit with {error.code}") from error
+
+    def bounds(self, tool: Tool) -> Bounds:
+        """Return what bounds the calls of a tool."""
+        entry = self._entries.get(tool.name)
+        return super().bounds(tool) if entry is None else entry.bounds
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Have a listener called when a tool comes or goes."""
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        self._shown = None
+        for listener in self._listeners:
+            listener()
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -205,6 +235,7 @@ class Registry:
             raise NameClashError(made.name, (owner(taken.tool), owner(made)))
         entry = Registered(made, run, timeout, result_limit, parallel, core)
         self._entries[made.name] = entry
+        self._changed()
         return entry
 
     def add_source(
@@ -228,21 +259,25 @@ class Registry:
             )
         except Exception:
             self._entries = before
+            self._changed()
             raise
 
     def remove(self, name: str) -> None:
         """Take a tool out, if it is there."""
         self._entries.pop(name, None)
+        self._changed()
 
     def disable(self, *toolsets: str) -> None:
         """Switch toolsets off: their tools exist for nobody until they are switched on."""
         self._check(toolsets)
         self._disabled.update(toolsets)
+        self._changed()
 
     def enable(self, *toolsets: str) -> None:
         """Switch toolsets on again."""
         self._check(toolsets)
         self._disabled.difference_update(toolsets)
+        self._changed()
 
     def _check(self, toolsets: Iterable[str]) -> None:
         for name in toolsets:
@@ -265,7 +300,7 @@ def _tool(given: object, source: str | None = None) -> Tool:
     return tools[0]
 
 
-def is_asynchronous(function: Callable[..., Any]) -> bool:
+def _is_asynchronous(function: Callable[..., Any]) -> bool:
     """Whether a call of a function must be awaited."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 from toolfold import prompts
-from toolfold.runtime.calls import PendingCall, Refusal
-from toolfold.runtime.hooks import Decision, Hook
+from toolfold.dispatch.hooks import Decision, Hook
+from toolfold.sources.calls import PendingCall, Refusal
 
 __all__ = ["Approvals", "Ask", "Verdict", "destructive", "not_read_only"]
 
@@ -24,13 +24,13 @@ Ask: TypeAlias = Callable[[PendingCall], Awaitable[Verdict]]
 
 
 def destructive(call: PendingCall) -> bool:
-    """Whether the tool says that it may destroy something."""
-    return call.tool.annotations.get("destructiveHint") is True
+    """Whether the tool may destroy something: unless it says otherwise, as MCP has it."""
+    return call.tool.is_destructive
 
 
 def not_read_only(call: PendingCall) -> bool:
     """Whether the tool does not say that it changes nothing."""
-    return call.tool.annotations.get("readOnlyHint") is not True
+    return not call.tool.is_read_only
 
 
 class Approvals(Hook):

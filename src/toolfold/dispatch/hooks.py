@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from toolfold.runtime.calls import Output, PendingCall, Refusal
 from toolfold.scope import matches
+from toolfold.sources.calls import Output, PendingCall, Refusal
 
 __all__ = ["Decision", "Guardrail", "Hook"]
 

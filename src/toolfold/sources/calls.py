@@ -1,6 +1,6 @@
 """A call on its way to a real tool, and what comes back.
 
-Hooks, approvals and tools see these, never the bridge. Both are values: a hook that
+Hooks, approvals and sources see these, never the bridge. All are values: a hook that
 changes a call or an output returns another one.
 """
 
@@ -15,7 +15,10 @@ from typing import Literal
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.tool import Json, Tool
 
-__all__ = ["CallContext", "Output", "PendingCall", "Refusal", "current_call"]
+__all__ = ["CallContext", "Clock", "Output", "PendingCall", "Refusal", "Via", "current_call"]
+
+Via = Literal["direct", "tool_call", "revealed"]
+"""How a call came: by the tool's own name, through the bridge, or after it was revealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +31,26 @@ class PendingCall:
     arguments: Mapping[str, Json]
     """Its arguments, checked where the tool was folded."""
 
-    via: Literal["direct", "tool_call"] = "direct"
+    via: Via = "direct"
     """How the model called it."""
 
     id: str = ""
     """The model's id for the call."""
 
     agent: str = "agent"
-    """Who calls: the agent's name, a subagent's behind its parent's."""
+    """Who calls: the agent's name, a subagent's behind its parent's; a gateway's principal."""
 
     recovered: bool = False
     """Whether the call was read out of plain text. A careful host asks about these."""
+
+    session: str | None = None
+    """The session it came in, where the door has sessions."""
+
+    position: int = 0
+    """Which call of the turn it is, from 0; ids may be missing or double."""
+
+    client: object = field(default=None, repr=False, compare=False)
+    """The client behind the door, for sources and hooks that can ask it something."""
 
     def with_arguments(self, arguments: Mapping[str, Json]) -> PendingCall:
         """Return this call with other arguments."""
@@ -54,12 +66,25 @@ class Output:
     value: Json = None
     """The value behind the text, where the tool returned one."""
 
+    raw: dict[str, Json] | None = field(default=None, repr=False)
+    """The answer as it came over the wire, where it came over one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A call that may not run, and what the model is told about it."""
 
     reason: str
+
+
+class Clock:
+    """The time that a call has. It stands still while a person is asked."""
+
+    def pause(self) -> None:
+        """Let it stand still."""
+
+    def go_on(self) -> None:
+        """Start it again, with all its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +98,9 @@ class CallContext:
     """What the caller may use."""
 
     stopped: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    clock: Clock = field(default_factory=Clock, repr=False)
+    """Its deadline, for who must wait for a person."""
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Say how far the tool is; the activity feed shows it."""

@@ -1,0 +1,78 @@
+"""The time that a call has, and how one that has none left is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from toolfold.sources.calls import CallContext, Clock
+
+__all__ = ["Deadline", "stopped"]
+
+_log = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 2.0
+"""How long a tool may take to clean up after it was cancelled."""
+
+
+class Deadline(Clock):
+    """Seconds that run, unless they are paused.
+
+    Args:
+        seconds: How many there are; None is no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._expired: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def pause(self) -> None:
+        """Let the clock stand still."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def go_on(self) -> None:
+        """Start the clock again, with all its seconds."""
+        self.pause()
+        if self._seconds is not None and self._expired is not None:
+            self._timer = self._loop.call_later(self._seconds, self._expire)
+
+    def _expire(self) -> None:
+        if self._expired is not None and not self._expired.done():
+            self._expired.set_result(None)
+
+    async def outlasts(self, task: asyncio.Task[Any]) -> bool:
+        """Wait for a task, and say whether it ended in time."""
+        waited: set[asyncio.Future[Any]] = {task}
+        if self._seconds is not None:
+            self._expired = self._loop.create_future()
+            waited.add(self._expired)
+            self.go_on()
+        try:
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.pause()
+            self._expired = None
+        return task.done()
+
+
+async def stopped(task: asyncio.Task[Any], context: CallContext) -> None:
+    """Cancel a tool and wait a little for it to clean up."""
+    context.stopped.set()
+    task.cancel()
+    done, _ = await asyncio.wait({task}, timeout=_GRACE_SECONDS)
+    if not done:
+        _log.warning("%s does not stop when it is cancelled", context.call.tool.name)
+        task.add_done_callback(_forgotten)
+    else:
+        _forgotten(task)
+
+
+def _forgotten(task: asyncio.Task[Any]) -> None:
+    """Read a task's error, so that nobody is told that it was never read."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,350 @@
+"""The one way of a call, in every door: resolve, may it run, run it in time, record.
+
+A door gives what the model wrote and gets back what to tell it. In between, for every call
+and in this order: the fold resolves it within the caller's scope, the hooks and approvals
+are asked, the source runs it within its deadline, the hooks see what came back, and one
+record is made, from which activity, audit, metrics, spans and status all come. What one
+call does, raises or takes too long for becomes its own result; only a cancellation of the
+caller passes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolfold import prompts
+from toolfold.answer import Answer, Invocation
+from toolfold.arguments import read_arguments
+from toolfold.bounds import one_line
+from toolfold.dispatch.deadline import Deadline, stopped
+from toolfold.dispatch.hooks import Hook, after, before
+from toolfold.dispatch.outputs import failure, json_size, output_of, words_of
+from toolfold.dispatch.records import CallRecord, Observer, Observers, Outcome, SearchRecord
+from toolfold.dispatch.spans import Spans
+from toolfold.fold import Folded
+from toolfold.scope import EVERYTHING, Scope
+from toolfold.session import Session
+from toolfold.sources.calls import CURRENT, CallContext, Output, PendingCall, Refusal
+from toolfold.sources.merged import Located
+from toolfold.sources.source import Bounds, SourceError
+from toolfold.tool import Json
+
+__all__ = ["CallResult", "Dispatch", "Origin"]
+
+_log = logging.getLogger(__name__)
+
+_ERROR_LIMIT = 900
+_QUERY_LIMIT = 2_000
+_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose call it is."""
+
+    principal: str = "agent"
+    """The agent, or whoever is behind the door."""
+
+    session: str | None = None
+    """The session it came in, where the door has sessions."""
+
+    call_id: str = ""
+    """The model's id for the call."""
+
+    position: int = 0
+    """Which call of the turn it is, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What a call came to."""
+
+    output: Output
+    """What the model reads, before anything is cut."""
+
+    outcome: Outcome
+    error: BaseException | None = None
+    """What the source raised, where it did."""
+
+
+class Dispatch:
+    """Resolves and runs calls. Safe to share between conversations and doors.
+
+    Args:
+        hooks: Asked before and after each call, in this order.
+        observers: Told of each call and search.
+        spans: Makes OpenTelemetry's spans.
+    """
+
+    def __init__(
+        self,
+        *,
+        hooks: Iterable[Hook] = (),
+        observers: Iterable[Observer] | Observers = (),
+        spans: Spans | None = None,
+    ) -> None:
+        self._hooks = tuple(hooks)
+        self._observers = observers if isinstance(observers, Observers) else Observers(observers)
+        self._spans = spans or Spans()
+
+    # ---- from what the model wrote to an answer or an invocation
+
+    async def resolve(
+        self, folded: Folded, name: str, arguments: Json, *, session: Session, origin: Origin
+    ) -> Answer | Invocation:
+        """Return what a model's call comes to, and record it where it is an answer."""
+        if not (folded.active and name == prompts.TOOL_SEARCH):
+            resolved = await _resolved(folded, name, arguments, session)
+            if isinstance(resolved, Answer) and self._observers:
+                self._observers.answered(_answer_record(resolved, name, arguments, origin, 0.0))
+            return resolved
+        with self._spans.search() as span:
+            began = time.perf_counter()
+            resolved = await _resolved(folded, name, arguments, session)
+            if isinstance(resolved, Answer):
+                seconds = time.perf_counter() - began
+                record = _answer_record(resolved, name, arguments, origin, seconds)
+                self._observers.answered(record)
+                self._observers.searched(record)
+                span(record)
+        return resolved
+
+    # ---- from an invocation to a result
+
+    async def run(
+        self,
+        call: PendingCall,
+        located: Located,
+        *,
+        scope: Scope = EVERYTHING,
+        room: AbstractAsyncContextManager[Any] | None = None,
+        on_start: Callable[[], None] | None = None,
+    ) -> CallResult:
+        """Run a call of a real tool and return what it came to.
+
+        Args:
+            call: The call.
+            located: The tool as it is now, and its source.
+            scope: What the caller may use, for tools that call on its behalf.
+            room: Entered before the source is asked; how many may be in it is the door's.
+            on_start: Told when the source is asked: from then on it may have effects.
+        """
+        running = _Running(self._observers, call)
+        with self._spans.call(call.tool.name, call.tool.source or "") as span:
+            try:
+                result = await self._guarded(running, located, scope, room, on_start)
+                _check(result.output)
+            except asyncio.CancelledError as error:
+                span(running.ended(CallResult(Output("cancelled", True), "cancelled", error)))
+                raise
+            except Exception as error:
+                _log.exception("the call of %s could not be run", call.tool.name)
+                result = CallResult(Output(failure(call, error), True), "failed", error)
+            span(running.ended(result))
+        return result
+
+    async def _guarded(
+        self,
+        running: _Running,
+        located: Located,
+        scope: Scope,
+        room: AbstractAsyncContextManager[Any] | None,
+        on_start: Callable[[], None] | None,
+    ) -> CallResult:
+        """Ask the hooks, run the tool, ask the hooks."""
+        call = running.call
+        shown = call.tool.shown_name
+        try:
+            decision = await before(self._hooks, call) if self._hooks else call
+        except Exception:
+            _log.exception("a hook failed before the call of %s", call.tool.name)
+            decision = Refusal(prompts.HOOK_FAILED)
+        if isinstance(decision, Refusal):
+            return _refused(shown, decision)
+        if isinstance(decision, PendingCall):
+            running.call = call = decision
+        running.started()
+        if isinstance(decision, Output):
+            result = CallResult(decision, "tool_error" if decision.is_error else "ok")
+        else:
+            async with room or nullcontext():
+                result = await self._limited(running, located, scope, on_start)
+        if not self._hooks:
+            return result
+        try:
+            output = await after(self._hooks, call, result.output)
+        except Exception as error:
+            _log.exception("a hook failed after the call of %s", call.tool.name)
+            return CallResult(Output(prompts.withheld(shown), True), "failed", error)
+        if output is result.output:
+            return result
+        return replace(result, output=output, error=None)
+
+    async def _limited(
+        self,
+        running: _Running,
+        located: Located,
+        scope: Scope,
+        on_start: Callable[[], None] | None,
+    ) -> CallResult:
+        """Run the tool within its time; turn what it returns or raises into a result."""
+        call, (tool, source) = running.call, located
+        bounds: Bounds = source.bounds(tool)
+        clock = Deadline(bounds.timeout)
+        context = CallContext(call, running.progressed, scope, clock=clock)
+        running.context = context
+        if on_start is not None:
+            on_start()
+        task = asyncio.create_task(_called(located, call, context))
+        try:
+            is_over = await clock.outlasts(task)
+        except asyncio.CancelledError:
+            await stopped(task, context)
+            raise
+        if not is_over:
+            await stopped(task, context)
+            text = source.timed_out(call.tool, bounds.timeout or 0)
+            return CallResult(Output(text, True), "timeout", TimeoutError())
+        if task.cancelled():  # by itself: nobody here asked for it
+            return CallResult(Output(prompts.gave_up(call.tool.shown_name), True), "failed")
+        error = task.exception()
+        if error is not None:
+            _log.info("%s failed", call.tool.name, exc_info=error)
+            said = (
+                error.for_model(call.tool)
+                if isinstance(error, SourceError)
+                else failure(call, error)
+            )
+            return CallResult(Output(said, True), "failed", error)
+        value = task.result()
+        if isinstance(value, Refusal):
+            return _refused(call.tool.shown_name, value)
+        output = output_of(value)
+        return CallResult(output, "tool_error" if output.is_error else "ok")
+
+
+class _Running:
+    """A call under way, as observers hear of it."""
+
+    def __init__(self, observers: Observers, call: PendingCall) -> None:
+        self._observers = observers
+        self._at = time.time()
+        self._began = time.perf_counter()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self.call = call
+        self.context: CallContext | None = None
+
+    def _record(self, result: CallResult | None = None) -> CallRecord:
+        call = self.call
+        output = None if result is None else result.output
+        outcome = None if result is None else result.outcome
+        return CallRecord(
+            at=self._at,
+            principal=call.agent,
+            session=call.session,
+            server=call.tool.source or "",
+            tool=call.tool.name,
+            via=call.via,
+            outcome=outcome,
+            seconds=0.0 if result is None else time.perf_counter() - self._began,
+            request_size=json_size(call.arguments),
+            result_size=_size(result),
+            arguments=call.arguments,
+            error=None if result is None else _error_text(result),
+            call_id=call.id,
+            position=call.position,
+            toolset=call.tool.toolset_name,
+            output=output,
+        )
+
+    def started(self) -> None:
+        if self._observers:
+            self._observers.started(self._record())
+
+    def progressed(self, message: str, fraction: float | None) -> None:
+        if not self._observers or (self.context is not None and self.context.cancelled):
+            return  # nobody waits any more
+        record, shown = self._record(), one_line(message, _SHOWN)
+        if threading.get_ident() == self._thread:
+            self._observers.progressed(record, shown, fraction)
+        else:  # observers and queues belong to the loop's thread
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._observers.progressed, record, shown, fraction)
+
+    def ended(self, result: CallResult) -> CallRecord:
+        record = self._record(result)
+        self._observers.called(record)
+        return record
+
+
+async def _resolved(
+    folded: Folded, name: str, arguments: Json, session: Session
+) -> Answer | Invocation:
+    """Resolve a call; beside the event loop where the fold says that it may take long."""
+    if folded.may_block(name):
+        return await asyncio.to_thread(folded.resolve, name, arguments, session=session)
+    return folded.resolve(name, arguments, session=session)
+
+
+async def _called(located: Located, call: PendingCall, context: CallContext) -> Any:
+    CURRENT.set(context)
+    return await located.source.call(located.tool, call.arguments, context)
+
+
+def _check(output: Output) -> None:
+    text: object = output.text  # made by a tool or a hook, whatever its type says
+    if not isinstance(text, str):
+        raise TypeError(f"the text of an output is {type(text).__name__}")
+
+
+def _refused(name: str, refusal: Refusal) -> CallResult:
+    output = Output(prompts.refused(name, refusal.reason), True, value=refusal.reason)
+    return CallResult(output, "refused")
+
+
+def _answer_record(
+    answer: Answer, name: str, arguments: Json, origin: Origin, seconds: float
+) -> SearchRecord:
+    discovers = name in prompts.BRIDGE_NAMES and name != prompts.TOOL_CALL
+    tools = [hit.tool for hit in answer.hits] or list(answer.tools)
+    found = tuple(dict.fromkeys(tool.shown_name for tool in tools)) if discovers else ()
+    read = read_arguments(arguments) if discovers else {}
+    query = "" if isinstance(read, str) else read.get("query", read.get("queries"))
+    return SearchRecord(
+        at=time.time() - seconds,
+        principal=origin.principal,
+        session=origin.session,
+        query=str(query or "")[:_QUERY_LIMIT],
+        hits=len(answer.hits),
+        seconds=seconds,
+        name=name,
+        found=found,
+        error=one_line(answer.text, _SHOWN) if answer.is_error else None,
+        arguments=arguments,
+        call_id=origin.call_id,
+        position=origin.position,
+    )
+
+
+def _size(result: CallResult | None) -> int:
+    if result is None or result.outcome not in ("ok", "tool_error"):
+        return 0
+    raw = result.output.raw
+    return len(result.output.text) if raw is None else json_size(raw)
+
+
+def _error_text(result: CallResult) -> str | None:
+    if result.outcome == "refused":
+        return str(result.output.value)
+    if result.error is None:
+        return None if result.outcome in ("ok", "tool_error") else result.output.text
+    # The audit redacts it and cuts it then: a part of a secret is not known for one.
+    return one_line(words_of(result.error) or type(result.error).__name__, _ERROR_LIMIT)

@@ -1,0 +1,94 @@
+"""What a tool returns or raises, as what a model reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import orjson
+
+from toolfold import prompts
+from toolfold.bounds import one_line
+from toolfold.redact import redact
+from toolfold.sources.calls import Output, PendingCall
+from toolfold.tool import Json
+
+__all__ = ["bounded", "failure", "json_size", "output_of", "words_of"]
+
+_REASON_LIMIT = 400
+
+
+def output_of(value: Any) -> Output:
+    """Return a tool's value as what the model reads."""
+    if isinstance(value, Output):
+        return value
+    if value is None:
+        return Output(prompts.NO_OUTPUT)
+    if isinstance(value, str):
+        return Output(value or prompts.NO_OUTPUT, value=value)
+    try:
+        text = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = _anyhow(value)
+    return Output(text, value=value)
+
+
+def failure(call: PendingCall, error: BaseException) -> str:
+    """Return what the model reads where a tool raised."""
+    return prompts.failed(
+        call.tool.shown_name,
+        type(error).__name__,
+        one_line(redact(words_of(error)), _REASON_LIMIT),
+    )
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an exception says; nothing where it raises over that, too."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def bounded(text: str, limit: int) -> str:
+    """Return a result, or its first part with a note of how much was cut."""
+    # Half a character cannot be sent.
+    text = text if text.isascii() else text.encode("utf-8", "replace").decode()
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n{prompts.result_cut(limit, len(text))}"
+
+
+def json_size(value: Json) -> int:
+    """Return the length of a value in JSON; 0 where its numbers are too large to be written."""
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        return 0
+
+
+def _anyhow(value: Any) -> str:
+    """Return a text of what orjson will not write: the tool ran, and its result is shown."""
+    try:
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that is not JSON as one that is."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, bytes | bytearray):
+        return f"<{len(value)} bytes>"
+    return str(value)
