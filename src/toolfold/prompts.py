@@ -372,6 +372,49 @@ def timed_out(name: str, seconds: float) -> str:
     return f"{name} did not end within {seconds:g} s and was stopped. It may have had effects."
 
 
+HELD_BACK = (
+    "Its server has changed what it says of it, and a person must look at it first, with "
+    "`toolfold trust`. Tell the user."
+)
+GATEWAY_REFUSES = "It may destroy something, and this gateway refuses such calls."
+CANNOT_ASK = (
+    "It may destroy something, so the user must be asked, and this client cannot ask. "
+    "Tell the user."
+)
+
+
+def question(tool: str, server: str, arguments: str) -> str:
+    """Return what the user is asked before a destructive call."""
+    return f"Run {tool} of the server {server!r}? It may destroy something. Arguments: {arguments}"
+
+
+def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:
+    """Return the answer to a call whose server did not take it, or died over it."""
+    effects = " It may have had effects." if lost else " It was not run."
+    return (
+        f"{tool} failed: the server {server!r} {reason}.{effects} The server is being started "
+        "again: try once more in a few seconds, or go on without it."
+    )
+
+
+def server_timed_out(tool: str, server: str, seconds: float) -> str:
+    """Return the answer to a call of a server's tool that took too long."""
+    return (
+        f"{tool} did not end within {seconds:g} s and was given up. It may have had effects. "
+        f"The server {server!r} may be busy: ask it for less."
+    )
+
+
+def content_left_out(kind: str, uri: Json) -> str:
+    """Return what stands for content that is no text."""
+    return f"[{kind}{f' {uri}' if isinstance(uri, str) else ''}: not shown, it is no text]"
+
+
+def content_link(name: str, uri: str) -> str:
+    """Return what stands for a link to a resource."""
+    return f"[{name or 'resource'}: {uri}]"
+
+
 def not_connected(name: str) -> str:
     """Return the answer to a call of a tool of which only the definition is known."""
     return f"{name} is not connected here: only its definition is known. Say so."

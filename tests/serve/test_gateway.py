@@ -369,7 +369,7 @@ def test_a_destructive_call_is_refused() -> None:
         ):
             refused = await c.call_tool("one__wipe", {"x": "all"})
             assert refused.is_error
-            assert said(refused).startswith("one__wipe was not run: it may destroy something")
+            assert said(refused).startswith("one__wipe was not run. It may destroy something")
 
     run(main)
 

@@ -2,16 +2,13 @@
 
 Every request has a principal. The principal's scope is applied before there is a catalog,
 so whatever is answered here, list, search, description, error or news, knows of nothing
-else. A call that resolves to a real tool goes to that tool's server, and what the server
-answers goes back as it is.
+else. A call that resolves to a real tool goes through dispatch to that tool's source, and
+what a server answers goes back as it is.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,23 +18,28 @@ from mcp_types import INVALID_PARAMS
 from toolfold import prompts
 from toolfold.answer import Answer, Invocation
 from toolfold.bounds import one_line
-from toolfold.dispatch.records import FoldRecord, Observer, Observers, SearchRecord
+from toolfold.dispatch.dispatch import Dispatch, Origin
+from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
 from toolfold.memo import Memo
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve import words
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
+from toolfold.serve.mcp.parking import Parking, is_continuation
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.mcp.results import as_errors, text_result
 from toolfold.serve.principals import LOCAL, Principal
-from toolfold.serve.watch import Watch, as_errors, text_result
 from toolfold.session import SessionStore
-from toolfold.sources.mcp.relay import TOKEN_PREFIX, Caller, Parking, RelayedCall, can
-from toolfold.sources.mcp.upstream import ServerDownError, Upstream
-from toolfold.tokens import compact
-from toolfold.tool import Json, Tool, is_object
+from toolfold.sources.calls import PendingCall
+from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
+from toolfold.sources.mcp.relay import Caller, RelayedCall, can
+from toolfold.sources.merged import Sources
+from toolfold.sources.source import Source
+from toolfold.tool import Json, is_object
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -49,13 +51,7 @@ __all__ = ["Gateway"]
 
 RESOURCE_NOT_FOUND = -32002
 
-_ROUNDS_AT_MOST = 16
-_ARGUMENTS_SHOWN = 600
 _CARRIED = ("inputResponses", "requestState")
-_ENVELOPE = "io.modelcontextprotocol/"
-_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
-
-_log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -64,6 +60,7 @@ class Gateway:
     Args:
         config: The servers, how to serve and how to fold.
         scope: The tools that exist for anybody at all.
+        sources: What is served beside the servers, such as functions.
         observers: Who is told of calls, searches and servers.
         trust: Which tools wait for a person's approval.
         manifests: What the servers listed in earlier runs.
@@ -77,6 +74,7 @@ class Gateway:
         config: GatewayConfig,
         *,
         scope: Scope = EVERYTHING,
+        sources: Sequence[Source] = (),
         observers: tuple[Observer, ...] = (),
         trust: Trust | None = None,
         manifests: Manifests | None = None,
@@ -87,12 +85,18 @@ class Gateway:
         self.config = config
         self._scope = scope
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
-        self._spans = spans or Spans()
-        self.observers = Observers(observers)
         serve = config.serve
+        self.observers = Observers(observers)
+        self._approval = ClientApproval(serve.destructive)
+        self._dispatch = Dispatch(
+            hooks=(self._approval,) if serve.destructive != "allow" else (),
+            observers=self.observers,
+            spans=spans,
+        )
         self.pool = Pool(
             config.servers,
             observers=self.observers,
+            sources=sources,
             parallel=serve.max_parallel,
             lazy=serve.lazy,
             limit=serve.description_limit,
@@ -101,6 +105,7 @@ class Gateway:
             children=children,
             auth=auth,
         )
+        self._others = Sources(sources)
         self.views = Views(self.pool, config.settings, serve.context_length, serve.mode)
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
@@ -112,6 +117,7 @@ class Gateway:
     async def __aenter__(self) -> Gateway:
         self.news.on_tools = self._tell_fold
         self.news.listen()
+        await self._others.__aenter__()
         self.pool.run()
         return self
 
@@ -119,6 +125,7 @@ class Gateway:
         self.parking.close()
         self.news.close()
         await self.pool.stop()
+        await self._others.__aexit__()
 
     def narrowed(self, principal: Principal) -> Principal:
         """Return a principal within what exists for anybody at all."""
@@ -127,8 +134,7 @@ class Gateway:
         return self._narrowed.get_or(principal, lambda: self._narrow(principal))
 
     def _narrow(self, principal: Principal) -> Principal:
-        allow, deny = self._scope.allow, self._scope.deny
-        return replace(principal, scope=principal.scope.narrow(allow=allow, deny=deny))
+        return replace(principal, scope=principal.scope.also(self._scope))
 
     async def view(self, principal: Principal) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
@@ -160,22 +166,22 @@ class Gateway:
         Raises:
             MCPError: The server refuses, or the request is none.
         """
-        if _is_continuation(params):
+        if is_continuation(params):
             return await self.parking.conduct(caller, params, _never)
         name = params.get("name")
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, "a call needs a `name`")
         view = self.views.ready(principal) or await self.view(principal)
         session = self.sessions.get(caller.key)
-        began = time.time()
-        if name == prompts.TOOL_SEARCH and view.folded.active:
-            resolved = await asyncio.to_thread(
-                view.folded.resolve, name, params.get("arguments"), session=session
-            )
-        else:
-            resolved = view.folded.resolve(name, params.get("arguments"), session=session)
+        resolved = await self._dispatch.resolve(
+            view.folded,
+            name,
+            params.get("arguments"),
+            session=session,
+            origin=Origin(principal.name, caller.key),
+        )
         if isinstance(resolved, Answer):
-            return self._answered(resolved, caller, principal, view, params, began)
+            return self._answered(resolved, caller, view, params)
         if resolved.session is not session:
             self.sessions.put(caller.key, resolved.session)
         return await self._invoke(resolved, caller, principal, view, params)
@@ -184,10 +190,8 @@ class Gateway:
         self,
         answer: Answer,
         caller: Caller,
-        principal: Principal,
         view: View,
         params: Mapping[str, Json],
-        began: float,
     ) -> dict[str, Json]:
         # Another search of this client may have ended meanwhile: what it revealed stays.
         before = self.sessions.get(caller.key)
@@ -197,19 +201,10 @@ class Gateway:
         if after != before:
             self.sessions.put(caller.key, after)
         text = answer.text
-        if params.get("name") == prompts.TOOL_SEARCH and view.folded.active:
-            arguments = params.get("arguments")
-            query = arguments.get("query") if is_object(arguments) else None
-            self.observers.searched(
-                SearchRecord(
-                    began, principal.name, caller.key, str(query or "")[:2000],
-                    len(answer.hits), time.time() - began,
-                )
-            )  # fmt: skip
-            if view.reveals:
-                text = text.replace(prompts.HITS_FOOT, words.REVEALED_FOOT)
-                if after.revealed != before.revealed:
-                    self.news.revealed(caller.key)
+        if params.get("name") == prompts.TOOL_SEARCH and view.reveals:
+            text = text.replace(prompts.HITS_FOOT, words.REVEALED_FOOT)
+            if after.revealed != before.revealed:
+                self.news.revealed(caller.key)
         return text_result(text, is_error=answer.is_error)
 
     async def _invoke(
@@ -221,53 +216,32 @@ class Gateway:
         params: Mapping[str, Json],
     ) -> dict[str, Json]:
         tool = invocation.tool
-        route = view.stock.routes[tool.name]
         try:
-            upstream = self.pool.upstream(route.server, caller.key)
+            located = self.pool.located(tool, caller.key)
         except ServerDownError as error:
-            text = words.server_down(tool.shown_name, route.server, error.reason, lost=False)
-            return text_result(text, is_error=True)
-        asks = self.config.serve.destructive != "allow" and _is_destructive(tool)
-        request = {"name": route.name, "arguments": dict(invocation.arguments)}
-        again = any(tool.annotations.get(h) is True for h in ("readOnlyHint", "idempotentHint"))
-        schema = tool.parameters if route.has_headers else None
-
-        async def work(call: RelayedCall) -> dict[str, Json]:
-            watch = Watch(self.observers, invocation, principal, caller, view)
-            with self._spans.call(tool.name, route.server) as ended, watch.until(ended):
-                if asks and (refusal := await self._approve(call, tool, invocation.arguments)):
-                    return watch.refused(refusal)
-                # A server that has just been started may list something else by now.
-                await upstream.ready()
-                if self.pool.is_held_back(tool.name):
-                    return watch.refused(words.held_back(tool.shown_name))
-                result = await self._forward(
-                    upstream, "tools/call", request, call, params, again=again, schema=schema
-                )
-                watch.ended(result)
-                self.offers.note_links(route.server, result)
-            return watch.result
-
-        return await self._conduct(caller, params, upstream, work, asks=asks)
-
-    async def _approve(
-        self, call: RelayedCall, tool: Tool, arguments: Mapping[str, Json]
-    ) -> str | None:
-        """Ask about a destructive call; return why it does not run, where it does not."""
-        if self.config.serve.destructive == "refuse":
-            return words.refused(tool.shown_name)
-        if not can(call.caller.capabilities, "elicitation"):
-            return words.cannot_ask(tool.shown_name)
-        shown = one_line(compact(arguments), _ARGUMENTS_SHOWN)
-        answer = await call.ask(
-            "elicitation/create",
-            {
-                "mode": "form",
-                "message": words.question(tool.shown_name, tool.source or "", shown),
-                "requestedSchema": {"type": "object", "properties": {}},
-            },
+            return text_result(error.for_model(tool), is_error=True)
+        is_revealed = view.reveals and tool.name in view.folded.bridge.folded
+        call = PendingCall(
+            tool,
+            invocation.arguments,
+            "revealed" if is_revealed and invocation.via == "direct" else invocation.via,
+            agent=principal.name,
+            session=caller.key,
         )
-        return None if answer.get("action") == "accept" else words.declined(tool.shown_name)
+
+        async def work(relayed: RelayedCall) -> dict[str, Json]:
+            own = replace(call, client=relayed)
+            done = await self._dispatch.run(own, located, scope=principal.scope)
+            if isinstance(done.error, MCPError):
+                raise done.error
+            raw = done.output.raw
+            if raw is None:
+                return text_result(done.output.text, is_error=done.output.is_error)
+            self.offers.note_links(located.source.name, raw)
+            return raw
+
+        asks = self._approval.wants(tool)
+        return await self._conduct(caller, params, located.source, work, asks=asks)
 
     # ---- on the way
 
@@ -275,7 +249,7 @@ class Gateway:
         self,
         caller: Caller,
         params: Mapping[str, Json],
-        upstream: Upstream,
+        source: Source,
         work: Callable[[RelayedCall], Awaitable[dict[str, Json]]],
         *,
         asks: bool = False,
@@ -284,43 +258,13 @@ class Gateway:
         may_park = caller.is_modern and any(
             can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
         )
-        if may_park and (asks or upstream.connection is None or not upstream.connection.is_modern):
+        if may_park and (asks or _may_ask(source)):
             return await self.parking.conduct(caller, params, work)
-        call = RelayedCall(caller)
+        call = RelayedCall(caller, params)
         try:
             return await work(call)
         finally:
             await call.settle()
-
-    async def _forward(
-        self,
-        upstream: Upstream,
-        method: str,
-        request: Mapping[str, Json],
-        call: RelayedCall,
-        params: Mapping[str, Json],
-        *,
-        again: bool = False,
-        schema: Mapping[str, Json] | None = None,
-    ) -> dict[str, Json]:
-        """Ask a server for a client, and see the server's own questions through."""
-        caller = call.caller
-        sent = dict(request)
-        meta = _meta(params, caller)
-        if meta:
-            sent["_meta"] = meta
-        passes = caller.is_modern and call.parking is None
-        if passes:
-            sent.update((key, params[key]) for key in _CARRIED if key in params)
-        result = await upstream.request(method, sent, call, again=again, schema=schema)
-        for _ in range(_ROUNDS_AT_MOST):
-            if passes or result.get("resultType") != "input_required":
-                return result
-            answers = await call.ask_all(result.get("inputRequests") or {})
-            state = {"requestState": result["requestState"]} if "requestState" in result else {}
-            sent = {**sent, "inputResponses": answers, **state}
-            result = await upstream.request(method, sent, call, schema=schema)
-        raise MCPError(INVALID_PARAMS, "the server does not stop asking")
 
     # ---- resources, prompts, completions
 
@@ -329,7 +273,7 @@ class Gateway:
     ) -> dict[str, Json]:
         """Read a resource of the server that has it."""
         uri = str(params.get("uri", ""))
-        place = None if _is_continuation(params) else await self.offers.resource(principal, uri)
+        place = None if is_continuation(params) else await self.offers.resource(principal, uri)
         return await self._at(
             place, "resources/read", "uri", caller, params,
             MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}),
@@ -340,7 +284,7 @@ class Gateway:
     ) -> dict[str, Json]:
         """Get a prompt of the server that has it."""
         name = str(params.get("name", ""))
-        place = None if _is_continuation(params) else await self.offers.prompt(principal, name)
+        place = None if is_continuation(params) else await self.offers.prompt(principal, name)
         return await self._at(
             place, "prompts/get", "name", caller, params,
             MCPError(INVALID_PARAMS, f"no prompt named {one_line(name, 100)!r}"),
@@ -355,7 +299,7 @@ class Gateway:
         params: Mapping[str, Json],
         missing: MCPError,
     ) -> dict[str, Json]:
-        if _is_continuation(params):
+        if is_continuation(params):
             return await self.parking.conduct(caller, params, _never)
         if place is None:
             raise missing
@@ -365,7 +309,7 @@ class Gateway:
 
         async def work(call: RelayedCall) -> dict[str, Json]:
             with as_errors():
-                return await self._forward(upstream, method, request, call, params, again=True)
+                return await upstream.forward(method, request, call, again=True)
 
         return await self._conduct(caller, params, upstream, work)
 
@@ -387,9 +331,8 @@ class Gateway:
         request = {k: v for k, v in params.items() if k != "_meta"}
         request["ref"] = {**ref, key: place.name}
         with as_errors():
-            return await self._forward(
-                upstream, "completion/complete", request, RelayedCall(caller), params, again=True
-            )
+            call = RelayedCall(caller, params)
+            return await upstream.forward("completion/complete", request, call, again=True)
 
     # ---- clients
 
@@ -422,30 +365,11 @@ class Gateway:
                 upstream.roots_changed()
 
 
-def _is_continuation(params: Mapping[str, Json]) -> bool:
-    token = params.get("requestState")
-    return isinstance(token, str) and token.startswith(TOKEN_PREFIX)
-
-
-def _is_destructive(tool: Tool) -> bool:
-    # As MCP has it: whoever does not say otherwise may destroy something.
-    hints = tool.annotations
-    return hints.get("destructiveHint") is not False and hints.get("readOnlyHint") is not True
-
-
-def _meta(params: Mapping[str, Json], caller: Caller) -> dict[str, Json]:
-    """Return what of a request's `_meta` goes on: not what is between the client and us."""
-    given = params.get("_meta")
-    meta = (
-        {k: v for k, v in given.items() if k != "progressToken" and not k.startswith(_ENVELOPE)}
-        if is_object(given)
-        else {}
-    )
-    # Older clients get logs unasked; a server of 2026-07-28 sends them only when asked.
-    level = caller.log_level or (None if caller.is_modern else "info")
-    if level is not None:
-        meta[_LEVEL_KEY] = level
-    return meta
+def _may_ask(source: Source) -> bool:
+    """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
+    if not isinstance(source, McpSource):
+        return False
+    return source.connection is None or not source.connection.is_modern
 
 
 async def _never(call: RelayedCall) -> Json:

@@ -1,8 +1,8 @@
-"""All servers, and the one list of tools that they make together.
+"""All sources of a gateway, and the one list of tools that they make together.
 
 The merged list follows the configuration: servers in its order, each one's tools in its
-own. Who came first makes no difference, so the same servers give the same bytes. Changes
-are gathered for a moment before anybody hears of them.
+own, then functions. Who came first makes no difference, so the same servers give the same
+bytes. Changes are gathered for a moment before anybody hears of them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toolfold.dispatch.records import Observers
-from toolfold.invisible import shown_tool
-from toolfold.scope import name_matches
 from toolfold.sources.mcp.connection import Params
-from toolfold.sources.mcp.exposed_names import exposed_names
-from toolfold.sources.mcp.exposed_records import named_tool
-from toolfold.sources.mcp.lifecycle import ServerDownError, Supervised
+from toolfold.sources.mcp.mcp_source import Kind, McpSource, Route, ServerDownError
 from toolfold.sources.mcp.server_status import ServerStatus
-from toolfold.sources.mcp.upstream import Kind, Upstream
-from toolfold.tool import Json, Tool, is_object
+from toolfold.sources.merged import Located
+from toolfold.sources.source import Source
+from toolfold.tool import Json, Tool
 
 if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
@@ -44,24 +41,9 @@ OWN_AT_MOST = 256
 _log = logging.getLogger(__name__)
 
 
-class Route(NamedTuple):
-    """Where a tool of the catalog is really called."""
-
-    server: str
-    name: str
-    """The server's own name for it."""
-    has_headers: bool
-    """Whether some of its parameters travel as headers."""
-
-    @property
-    def full_name(self) -> str:
-        """The two names, whole: what a person would write who knows no limits of clients."""
-        return f"{self.server}__{self.name}"
-
-
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """The merged tools of all servers at one moment."""
+    """The merged tools of all sources at one moment."""
 
     number: int
     """Counts the changes."""
@@ -71,10 +53,11 @@ class Stock:
 
 
 class Pool:
-    """All servers of a gateway.
+    """All sources of a gateway: MCP servers, which it keeps, and others.
 
     Args:
         servers: How to reach them, in the order in which their tools appear.
+        sources: What else there is, such as functions; whoever made them opens them.
         observers: Who hears of their state.
         parallel: How many calls each runs at once.
         lazy: Whether known servers wait for their first call.
@@ -90,6 +73,7 @@ class Pool:
         servers: Sequence[Server],
         *,
         observers: Observers,
+        sources: Sequence[Source] = (),
         parallel: int = 64,
         lazy: bool = False,
         limit: int = 4_000,
@@ -105,8 +89,8 @@ class Pool:
         self._manifests = manifests
         self._auth = auth
         self._quarantined: dict[str, int] = {}
-        self._by_client: dict[tuple[str, str], Upstream] = {}
-        self._tools: dict[str, tuple[Json, tuple[Tool, ...], dict[str, Route]]] = {}
+        self._by_client: dict[tuple[str, str], McpSource] = {}
+        self._served: dict[str, int] = {}
         self.stock = Stock(0, (), {})
         self.on_change: Callable[[frozenset[Kind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
@@ -118,7 +102,10 @@ class Pool:
         self._telling: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()
         self._began = 0.0
-        self.upstreams: dict[str, Upstream] = {}
+        self.upstreams: dict[str, McpSource] = {}
+        self._others = {source.name: source for source in sources}
+        for source in sources:
+            source.on_change(lambda name=source.name: self._tell("tools", name))
         for server in servers:
             wait = lazy if server.lazy is None else server.lazy
             known = manifests.load(server) if manifests is not None and wait else None
@@ -126,7 +113,7 @@ class Pool:
                 server, lazy=known is not None, child=(children or {}).get(server.name)
             )
             if known is not None:
-                upstream.remember(known)
+                upstream.lifecycle.remember(known)
 
     def _made(
         self,
@@ -135,10 +122,18 @@ class Pool:
         lazy: bool = False,
         child: Awaitable[Child] | None = None,
         client: str | None = None,
-    ) -> Upstream:
+    ) -> McpSource:
         auth = self._auth(server) if self._auth is not None and server.oauth else None
-        return Upstream(
-            server, self, parallel=self._parallel, lazy=lazy, child=child, client=client, auth=auth
+        return McpSource(
+            server,
+            self,
+            parallel=self._parallel,
+            lazy=lazy,
+            child=child,
+            client=client,
+            shared=None if client is None else self.upstreams[server.name],
+            auth=auth,
+            description_limit=self._limit,
         )
 
     # ---- its life
@@ -146,9 +141,10 @@ class Pool:
     def run(self) -> None:
         """Start all servers, all at once."""
         self._began = asyncio.get_running_loop().time()
-        self._merge()
         for upstream in self.upstreams.values():
             upstream.run()
+        self._merge()
+        for upstream in self.upstreams.values():
             if upstream.is_settled:
                 self._observers.server_changed(self._status(upstream))
         self._settle()
@@ -183,10 +179,10 @@ class Pool:
         """Where all servers stand."""
         return [self._status(upstream) for upstream in self.upstreams.values()]
 
-    def _status(self, upstream: Supervised) -> ServerStatus:
+    def _status(self, upstream: McpSource) -> ServerStatus:
         held = self._quarantined.get(upstream.name, 0)
         status = upstream.status
-        served = len(self._tools[upstream.name][1]) if upstream.name in self._tools else 0
+        served = self._served.get(upstream.name, 0)
         if status.state == "ready" and held and not served:
             return replace(status, state="quarantined", tools=0, quarantined=held)
         return replace(status, tools=served, quarantined=held)
@@ -194,71 +190,31 @@ class Pool:
     # ---- the merged list
 
     def _merge(self) -> None:
-        """Put the merged list together; servers whose list is the same are not read again."""
-        for name, upstream in self.upstreams.items():
-            records = upstream.lists.get("tools")
-            if records is None:
-                self._tools.pop(name, None)
-            elif name not in self._tools or self._tools[name][0] is not records:
-                self._tools[name] = (records, *self._read_or_none(upstream.server, records))
+        """Put the merged list together; a source whose list is the same reads nothing again."""
         tools: list[Tool] = []
         routes: dict[str, Route] = {}
-        for name in self.upstreams:
-            _, own, where = self._tools.get(name, (None, (), {}))
+        for name, source in (*self.upstreams.items(), *self._others.items()):
+            own = source.tools()
+            self._served[name] = len(own)
             for tool in own:
                 if tool.name in routes:
                     _log.warning("two tools come to the name %s: one is left out", tool.name)
                     continue
                 tools.append(tool)
-                routes[tool.name] = where[tool.name]
+                routes[tool.name] = _route(source, tool)
         self.stock = Stock(self.stock.number + 1, tuple(tools), routes)
 
-    def _read_or_none(
-        self, server: Server, records: Sequence[Json]
-    ) -> tuple[tuple[Tool, ...], dict[str, Route]]:
-        """Read a server's list; one that cannot be read takes no other server's with it."""
-        try:
-            return self._read(server, records)
-        except Exception:
-            _log.exception("server %s: its tools cannot be read, and are left out", server.name)
-            return (), {}
-
-    def _read(
-        self, server: Server, records: Sequence[Json]
-    ) -> tuple[tuple[Tool, ...], dict[str, Route]]:
-        """Return a server's tools as the catalog has them, and where they are called."""
-        by_name: dict[str, dict[str, Json]] = {}
-        for record in records:
-            own = record.get("name") if is_object(record) else None
-            if isinstance(own, str) and own.strip():
-                if own in by_name:
-                    _log.warning("server %s lists %r twice", server.name, own[:100])
-                by_name.setdefault(own, record)
-        found = exposed_names((server.name, own) for own in by_name)
-        names = {own: name for name, (_, own) in found.items()}
-        tools: list[Tool] = []
-        routes: dict[str, Route] = {}
-        for own, record in by_name.items():
-            if not _admitted(server, own):
-                continue
-            name = names[own]
-            tool = named_tool(record, server.name, name)
-            if tool is not None:
-                tools.append(tool)
-                has_headers = server.transport == "http" and "x-mcp-header" in str(
-                    record.get("inputSchema")
-                )
-                routes[name] = Route(server.name, own, has_headers)
-        if self._trust is not None:
-            sifted = self._trust.sift(server.name, tools)
-            self._quarantined[server.name] = len(sifted.quarantined)
-            tools = list(sifted.admitted)
-        return tuple(shown_tool(tool, self._limit) for tool in tools), routes
+    def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
+        """Return those of a server's tools that need not wait for a person."""
+        if self._trust is None or source.client is not None:
+            return tools
+        sifted = self._trust.sift(source.name, list(tools))
+        self._quarantined[source.name] = len(sifted.quarantined)
+        return sifted.admitted
 
     def is_quarantined(self, server: str) -> bool:
         """Whether all that a server offers waits: not one of its tools is approved."""
-        served = self._tools.get(server, (None, (), {}))[1]
-        return bool(self._quarantined.get(server)) and not served
+        return bool(self._quarantined.get(server)) and not self._served.get(server)
 
     def is_held_back(self, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""
@@ -271,17 +227,29 @@ class Pool:
     def judge_again(self, servers: Sequence[str]) -> None:
         """Read servers' lists anew, because a person has approved something."""
         for name in servers:
-            self._tools.pop(name, None)
+            self.upstreams[name].read_anew()
         self._tell("tools", *servers)
 
     # ---- whom to ask
 
     @property
-    def all(self) -> tuple[Upstream, ...]:
+    def all(self) -> tuple[McpSource, ...]:
         """Every connection: the shared ones and those of single clients."""
         return (*self.upstreams.values(), *self._by_client.values())
 
-    def upstream(self, server: str, client: str) -> Upstream:
+    def located(self, tool: Tool, client: str) -> Located:
+        """Return a tool of the list with the source that runs it for a client.
+
+        Raises:
+            ServerDownError: Too many clients have a server of their own already.
+        """
+        name = self.stock.routes[tool.name].server if tool.name in self.stock.routes else ""
+        other = self._others.get(name or tool.source or "")
+        if other is not None:
+            return Located(tool, other)
+        return Located(tool, self.upstream(name or tool.source or "", client))
+
+    def upstream(self, server: str, client: str) -> McpSource:
         """Return the connection on which a client's calls to a server go.
 
         Raises:
@@ -305,16 +273,16 @@ class Pool:
 
     # ---- what servers say
 
-    def status_changed(self, upstream: Supervised) -> None:
+    def status_changed(self, source: McpSource) -> None:
         """A server's state changed."""
-        if upstream.client is None:
-            self._observers.server_changed(self._status(upstream))
+        if source.client is None:
+            self._observers.server_changed(self._status(source))
             self._settle()
 
-    def list_changed(self, upstream: Supervised, kind: Kind) -> None:
+    def list_changed(self, source: McpSource, kind: Kind) -> None:
         """A server's list changed."""
-        if upstream.client is None:
-            self._tell(kind, upstream.name)
+        if source.client is None:
+            self._tell(kind, source.name)
 
     def _tell(self, kind: Kind, *servers: str) -> None:
         self._changed.setdefault(kind, set()).update(servers)
@@ -330,7 +298,7 @@ class Pool:
         self._save(changed)
         if "tools" in changed:
             self._merge()
-            for name in changed["tools"]:
+            for name in changed["tools"] & self.upstreams.keys():
                 self._observers.server_changed(self._status(self.upstreams[name]))
         servers = frozenset(name for names in changed.values() for name in names)
         self.on_change(frozenset(changed), servers)
@@ -339,30 +307,30 @@ class Pool:
         # Once for all that was gathered: a server may say thousands of times that it changed.
         if self._manifests is not None:
             for name in sorted({name for names in changed.values() for name in names}):
+                if name not in self.upstreams:
+                    continue
                 self._manifests.save(self.upstreams[name].server, self.upstreams[name].lists)
 
-    def resource_updated(self, upstream: Supervised, uri: str) -> None:
+    def resource_updated(self, source: McpSource, uri: str) -> None:
         """A resource that somebody subscribed to changed."""
-        self.on_update(upstream.name, uri, upstream.client)
+        self.on_update(source.name, uri, source.client)
 
     async def ask_anyone(
-        self, upstream: Supervised, method: str, params: Params, origin: str | None = None
+        self, source: McpSource, method: str, params: Params, origin: str | None = None
     ) -> dict[str, Json] | None:
         """Ask the only client that a question outside all calls can be meant for, if any."""
-        return await self.on_ask(upstream.name, method, params, upstream.client or origin)
+        return await self.on_ask(source.name, method, params, source.client or origin)
 
-    def stray_log(self, upstream: Supervised, params: Params) -> None:
+    def stray_log(self, source: McpSource, params: Params) -> None:
         """Take a log message that belongs to no call for certain."""
-        self.on_log(upstream.name, upstream.client, params)
+        self.on_log(source.name, source.client, params)
 
 
-def _admitted(server: Server, name: str) -> bool:
-    """Whether a server's own allow and deny lists leave one of its tools."""
-    if server.allow == ("*",) and not server.deny:
-        return True
-    return name_matches(name, server.name, server.allow) and not name_matches(
-        name, server.name, server.deny
-    )
+def _route(source: Source, tool: Tool) -> Route:
+    """Return where a tool is really called."""
+    if isinstance(source, McpSource):
+        return source.route(tool.name)
+    return Route(source.name, tool.bare_name)
 
 
 def _nobody(*_: object) -> None:

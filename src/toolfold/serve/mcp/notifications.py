@@ -15,7 +15,7 @@ from toolfold.serve.catalog.views import Views
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients, ListKind
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp.upstream import Kind, ServerDownError
+from toolfold.sources.mcp.mcp_source import Kind, ServerDownError
 from toolfold.tool import Json
 
 __all__ = ["Notifications"]

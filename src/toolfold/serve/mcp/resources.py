@@ -21,7 +21,7 @@ from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.principals import Principal
 from toolfold.sources.mcp.exposed_names import exposed_names
 from toolfold.sources.mcp.exposed_records import shown_record
-from toolfold.sources.mcp.upstream import Kind
+from toolfold.sources.mcp.mcp_source import Kind
 from toolfold.tool import Json, Tool, canonical, is_array, is_object
 
 __all__ = ["ResourceCatalog", "ResourceRoute"]
@@ -177,7 +177,7 @@ class ResourceCatalog:
         if unknown:
             async with asyncio.TaskGroup() as group:
                 for upstream in unknown:
-                    group.create_task(_within(upstream.listing(kind)))
+                    group.create_task(_within(upstream.lifecycle.listing(kind)))
         return {
             name: [record for record in upstream.lists.get(kind, ()) if is_object(record)]
             for name, upstream in upstreams.items()

@@ -104,7 +104,7 @@ class Metrics(Silent):
         """Count a call."""
         server = self._server_names.label(record.server)
         tool = self._tools.label(record.tool) if server != OTHER else OTHER
-        labels = (("server", server), ("tool", tool), ("outcome", record.outcome))
+        labels = (("server", server), ("tool", tool), ("outcome", record.outcome or "running"))
         self._calls[labels] = self._calls.get(labels, 0) + 1
         times = self._call_times.get(server)
         if times is None:

@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from mcp.shared.exceptions import MCPError
 
+from toolfold import prompts
 from toolfold.bounds import one_line
-from toolfold.errors import ToolfoldError
 from toolfold.redact import Redactor
-from toolfold.sources.mcp.connection import Connection, Params, is_gone
-from toolfold.sources.mcp.relay import InFlight
+from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 from toolfold.sources.mcp.transports.process import Child, start
-from toolfold.tool import Json, canonical, is_object
+from toolfold.sources.source import SourceError
+from toolfold.tool import Json, Tool, canonical, is_object
 
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
 
-__all__ = ["Hub", "Kind", "ServerDownError", "Supervised"]
+__all__ = ["Kind", "Lifecycle", "Owner", "ServerDownError"]
 
 Kind = Literal["tools", "prompts", "resources", "templates"]
 """What a server lists."""
@@ -56,13 +56,17 @@ SIGN_IN_SECONDS = 300.0
 REFRESH_PAUSE = 1.0
 """A changing list is read at most once in so many seconds."""
 
+_NEXT_LIFE = 10.0
+_SOON = 2.0
+"""A call waits for a server that is tried again within so many seconds."""
+
 _COALESCE = 0.05
 _RUBBISH_SHOWN = 200
 
 _log = logging.getLogger(__name__)
 
 
-class ServerDownError(ToolfoldError):
+class ServerDownError(SourceError):
     """A server did not take a call, or died over it.
 
     Args:
@@ -77,60 +81,53 @@ class ServerDownError(ToolfoldError):
         self.reason = reason
         self.lost = lost
 
+    def for_model(self, tool: Tool) -> str:
+        """Return what the model reads as the result of its call."""
+        return prompts.server_down(tool.shown_name, self.server, self.reason, lost=self.lost)
 
-class Hub(Protocol):
-    """What a server's news and questions go to."""
 
-    def status_changed(self, upstream: Supervised) -> None:
+class Owner(Peer, Protocol):
+    """Whose server it is: hears what the server says, and how it stands."""
+
+    def moved(self) -> None:
         """Its state changed."""
         ...
 
-    def list_changed(self, upstream: Supervised, kind: Kind) -> None:
+    def listed(self, kind: Kind) -> None:
         """One of its lists changed."""
         ...
 
-    def resource_updated(self, upstream: Supervised, uri: str) -> None:
-        """A resource that somebody subscribed to changed."""
+    def connected(self, connection: Connection) -> None:
+        """A connection stands, and its tools are known."""
         ...
 
-    async def ask_anyone(
-        self, upstream: Supervised, method: str, params: Params, origin: str | None = None
-    ) -> dict[str, Json] | None:
-        """Ask the only client that a question outside all calls can be meant for, if any."""
-        ...
-
-    def stray_log(self, upstream: Supervised, params: Params) -> None:
-        """Take a log message that belongs to no call for certain."""
+    def disconnected(self) -> None:
+        """The connection is over."""
         ...
 
 
-class Supervised:
+class Lifecycle:
     """One server, kept alive.
 
     Args:
         server: How to reach it.
-        hub: Who hears of it.
-        parallel: How many calls it runs at once.
+        owner: Who hears of it.
         lazy: Whether it waits for its first call before it is started.
         child: The process, where it is being started already.
-        client: The one client it is for, where each has its own.
         auth: Signs HTTP requests.
     """
 
     def __init__(
         self,
         server: Server,
-        hub: Hub,
+        owner: Owner,
         *,
-        parallel: int = 64,
         lazy: bool = False,
         child: Awaitable[Child] | None = None,
-        client: str | None = None,
         auth: Any = None,
     ) -> None:
         self.server = server
         self.name = server.name
-        self.client = client
         self.state: ServerState = "waiting"
         self.error: str | None = None
         self.restarts = 0
@@ -138,13 +135,11 @@ class Supervised:
         self.connection: Connection | None = None
         self.lists: dict[Kind, list[Json]] = {}
         self.rubbish = 0
-        self._hub = hub
+        self._owner = owner
         self._lazy = lazy
         self._first_child = child
         self._auth = auth
         self._redactor = Redactor(server.secrets)
-        self.in_flight = InFlight()
-        self._turns = asyncio.Semaphore(parallel)
         self._moved = asyncio.Event()
         self._wanted = asyncio.Event()
         self._dirty = asyncio.Event()
@@ -153,11 +148,7 @@ class Supervised:
         self._next_try = math.inf
         self._was_ready = False
         self._refusal: int | None = None
-        self._level: str | None = None
-        self._subscribed: set[str] = set()
-        self._listening: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._posts: set[asyncio.Task[None]] = set()
 
     # ---- its life
 
@@ -174,9 +165,12 @@ class Supervised:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        for task in self._posts:
-            task.cancel()
         self._move("stopped")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody looks after it."""
+        return self._task is not None
 
     @property
     def is_settled(self) -> bool:
@@ -201,7 +195,56 @@ class Supervised:
         self._moved.set()
         self._moved = asyncio.Event()
         if not quietly:
-            self._hub.status_changed(self)
+            self._owner.moved()
+
+    async def ready(self) -> Connection:
+        """Return the connection, once it stands.
+
+        Raises:
+            ServerDownError: The server cannot be reached now.
+        """
+        self._wanted.set()
+        while self.connection is None or self.connection.is_closed:
+            soon = self.state == "failed" and self._next_try - time.monotonic() < _SOON
+            if self.state in ("failed", "stopped") and not soon:
+                raise ServerDownError(
+                    self.name, f"is not running: {self.error or self.state}", lost=False
+                )
+            await self._moved.wait()
+        return self.connection
+
+    async def ready_again(self, dead: Connection) -> Connection:
+        """Wait for the next life of a server that has just died.
+
+        Raises:
+            ServerDownError: There is none for now.
+        """
+        try:
+            async with asyncio.timeout(_NEXT_LIFE):
+                while True:
+                    now = self.connection
+                    if now is not None and now is not dead and not now.is_closed:
+                        return now
+                    await self._moved.wait()
+        except TimeoutError:
+            raise ServerDownError(
+                self.name, f"is not running: {self.error or self.state}", lost=True
+            ) from None
+
+    async def settled(self) -> None:
+        """Return when its first start is over, well or not."""
+        while not self.is_settled:
+            await self._moved.wait()
+
+    def lost(self, connection: Connection) -> None:
+        """A connection is no more, though its transport may not know it yet."""
+        if self.connection is connection:
+            self.connection = None
+            self._over.set()
+
+    def tools_changed(self) -> None:
+        """The server says that its tools changed: they are read again soon."""
+        self._dirty.set()
 
     async def _supervise(self) -> None:
         if self.server.problem is not None:
@@ -240,7 +283,8 @@ class Supervised:
             asyncio.timeout(self._patience) as deadline,
             self._streams() as (streams, child),
         ):
-            connection = Connection(streams, self, knows_calls=self.server.transport == "http")
+            knows_calls = self.server.transport == "http"
+            connection = Connection(streams, self._owner, knows_calls=knows_calls)
             running = asyncio.create_task(connection.run())
             helpers: list[asyncio.Task[Any]] = [running]
             try:
@@ -253,8 +297,9 @@ class Supervised:
                 await asyncio.wait((running, over), return_when=asyncio.FIRST_COMPLETED)
             finally:
                 self.connection = None
-                for task in (*helpers, *([self._listening] if self._listening else ())):
-                    task.add_done_callback(_heard)
+                self._owner.disconnected()
+                for task in helpers:
+                    task.add_done_callback(heard)
                     task.cancel()
             if child is None:
                 return "closed the connection"
@@ -298,19 +343,13 @@ class Supervised:
                 ) from None
             raise
         self.connection = connection
-        self.in_flight.clear()
         for kind in ("prompts", "resources", "templates"):
             self.lists.pop(kind, None)
-        changed = self._take(tools)
-        if changed:
-            self._hub.list_changed(self, "tools")
+        if self._take(tools):
+            self._owner.listed("tools")
         self._was_ready = True
         self._move("ready")
-        if self._level is not None:
-            self._post(self._send_level(connection, self._level))
-        if self._subscribed and not connection.is_modern:
-            self._post(self._subscribe_all(connection))
-        self._listen(connection)
+        self._owner.connected(connection)
 
     def _take(self, tools: list[Json]) -> bool:
         digest = hashlib.sha1(canonical(tools), usedforsecurity=False).hexdigest()
@@ -341,37 +380,24 @@ class Supervised:
                 _log.warning("server %s: its tools cannot be read again: %s", self.name, error)
             else:
                 if self.connection is connection and self._take(tools):
-                    self._hub.status_changed(self)
-                    self._hub.list_changed(self, "tools")
+                    self._owner.moved()
+                    self._owner.listed("tools")
             await asyncio.sleep(REFRESH_PAUSE)
 
-    def _listen(self, connection: Connection) -> None:
-        """Ask a server of 2026-07-28 to tell of changes; older ones do so by themselves."""
-        if not connection.is_modern:
-            return
-        if self._listening is not None:
-            self._listening.cancel()
-        self._listening = asyncio.create_task(self._keep_listening(connection))
-        self._listening.add_done_callback(_heard)
-
-    async def _keep_listening(self, connection: Connection) -> None:
-        while not connection.is_closed:
-            wanted: dict[str, Json] = {
-                "toolsListChanged": True,
-                "promptsListChanged": True,
-                "resourcesListChanged": True,
-            }
-            if self._subscribed:
-                wanted["resourceSubscriptions"] = sorted(self._subscribed)
-            try:
-                await connection.request(
-                    "subscriptions/listen", {"notifications": wanted}, timeout=None
-                )
-            except MCPError as error:
-                _log.debug("server %s does not tell of changes: %s", self.name, error)
-                return
-            await asyncio.sleep(REFRESH_PAUSE)
-            self._dirty.set()
+    async def listing(self, kind: Kind) -> list[Json]:
+        """Return one of its lists, read where it is not known; empty where it is not there."""
+        known = self.lists.get(kind)
+        if known is not None or self.connection is None:
+            return known or []
+        connection = self.connection
+        try:
+            found = await self._read(connection, kind)
+        except MCPError as error:
+            _log.warning("server %s: its %s cannot be listed: %s", self.name, kind, error)
+            return []
+        if self.connection is connection:
+            self.lists[kind] = found
+        return found
 
     def _explain(self, error: BaseException) -> str:
         error = _leaf(error)
@@ -404,32 +430,6 @@ class Supervised:
         elif self.rubbish <= 100:
             _log.debug("server %s printed: %s", self.name, text[:_RUBBISH_SHOWN])
 
-    def _post(self, sending: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(sending)
-        self._posts.add(task)
-        task.add_done_callback(self._posts.discard)
-        task.add_done_callback(_heard)
-
-    async def _send_level(self, connection: Connection, level: str) -> None:
-        if not connection.is_modern and is_object(connection.capabilities.get("logging")):
-            await connection.request("logging/setLevel", {"level": level}, timeout=10)
-
-    async def _subscribe_all(self, connection: Connection) -> None:
-        for uri in sorted(self._subscribed):
-            await connection.request("resources/subscribe", {"uri": uri}, timeout=30)
-
-    async def asked(self, method: str, params: Params) -> dict[str, Json]:
-        """Answer a server's request."""
-        raise NotImplementedError
-
-    def told(self, method: str, params: Params) -> None:
-        """Take a notification."""
-        raise NotImplementedError
-
-    def logged(self, params: Params) -> None:
-        """Take a log message."""
-        raise NotImplementedError
-
 
 def _leaf(error: BaseException) -> BaseException:
     """Return what went wrong within groups of errors."""
@@ -443,7 +443,7 @@ def _behind(child: Child) -> str:
     return f": {child.last_words}" if child.last_words else ""
 
 
-def _heard(task: asyncio.Task[Any]) -> None:
+def heard(task: asyncio.Task[Any]) -> None:
     """Take note of how a task ended, so that nobody else has to."""
     if not task.cancelled() and task.exception() is not None:
         _log.debug("a task ended: %r", task.exception())

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, cast
 from toolfold.tool import Json, canonical, is_array, is_object
 
 if TYPE_CHECKING:
+    from toolfold.sources.mcp.mcp_source import Kind
     from toolfold.sources.mcp.server import Server
-    from toolfold.sources.mcp.upstream import Kind
 
 __all__ = ["Manifests"]
 

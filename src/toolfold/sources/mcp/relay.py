@@ -1,14 +1,9 @@
-"""Calls on their way, and what servers ask of the clients behind them.
+"""Requests on their way to a server, and what the server asks of the clients behind them.
 
 A server's question goes to the client of the very call that it belongs to. Where a
 transport tells (streamable HTTP), the call is known through `CURRENT`; elsewhere it is known
 only while all calls under way on a connection are of one client. In doubt a question is
 refused: it is never answered by somebody else.
-
-Clients of 2026-07-28 take no questions in the middle of a call. For them the call is parked:
-they get the question as the call's result, with a token, and their next request with that
-token carries the answer in and takes the wait up again. A token works once, only for the
-principal that it was given to, and for ten minutes.
 """
 
 from __future__ import annotations
@@ -17,27 +12,24 @@ import asyncio
 import contextvars
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
+from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
+from toolfold.sources.calls import Clock
 from toolfold.tool import Json, is_object
 
-__all__ = ["CURRENT", "Caller", "InFlight", "Parking", "RelayedCall"]
+__all__ = ["CURRENT", "Caller", "InFlight", "Questions", "RelayedCall", "can"]
 
 NOTES_AT_MOST = 256
 """How many reports of one call may wait for a slow client. Further ones are dropped."""
 
-PARKED_AT_MOST = 1_000
-PARKED_SECONDS = 600.0
 GHOST_SECONDS = 60.0
 """For how long a call that was given up may still be working, as far as anybody knows."""
 
-TOKEN_PREFIX = "toolfold-"
 _NOTES_LINGER = 1.0
 
 _NEEDS = {
@@ -45,6 +37,8 @@ _NEEDS = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+
+_NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 Questions: TypeAlias = dict[str, dict[str, Json]]
 """Questions by key, each `{"method", "params"}`."""
@@ -102,13 +96,19 @@ class Caller(Protocol):
 
 
 class RelayedCall:
-    """One call on its way to a server."""
+    """One request on its way to a server.
 
-    def __init__(self, caller: Caller) -> None:
+    Args:
+        caller: The client's request.
+        params: What came with it.
+    """
+
+    def __init__(self, caller: Caller, params: Mapping[str, Json] = _NOTHING) -> None:
         self.caller = caller
-        self.parking: asyncio.Queue[_Event] | None = None
-        self.deadline: asyncio.Timeout | None = None
-        self.patience: float | None = None
+        self.params = params
+        self.park: Callable[[Questions], None] | None = None
+        """Hands questions to a client that takes none in the middle of a call."""
+        self.clock: Clock | None = None
         self._answers: dict[str, asyncio.Future[Json]] = {}
         self._notes = 0
         self._quiet: asyncio.Event | None = None
@@ -132,8 +132,8 @@ class RelayedCall:
             self._check(question)
         self._hold()
         try:
-            if self.parking is not None:
-                return await self._ask_parked(questions)
+            if self.park is not None:
+                return await self._ask_parked(questions, self.park)
             return {
                 key: await self.caller.ask(str(q["method"]), q.get("params") or {})
                 for key, q in questions.items()
@@ -147,13 +147,14 @@ class RelayedCall:
         if needed is None or not can(self.caller.capabilities, needed):
             raise MCPError(INVALID_REQUEST, f"the client does not support {needed or method}")
 
-    async def _ask_parked(self, questions: Questions) -> dict[str, dict[str, Json]]:
-        assert self.parking is not None
+    async def _ask_parked(
+        self, questions: Questions, park: Callable[[Questions], None]
+    ) -> dict[str, dict[str, Json]]:
         loop = asyncio.get_running_loop()
         # There may be others already: a server asks twice, or two calls of one client do.
         own = {key: loop.create_future() for key in questions}
         self._answers |= own
-        self.parking.put_nowait(_Event(questions=questions))
+        park(questions)
         answers: dict[str, dict[str, Json]] = {}
         try:
             for key, future in own.items():
@@ -180,8 +181,8 @@ class RelayedCall:
 
     def _hold(self) -> None:
         # People take their time: while they are asked, the call's own clock stands still.
-        if self.deadline is not None:
-            self.deadline.reschedule(None)
+        if self.clock is not None:
+            self.clock.pause()
         # Nor does it keep others from the server meanwhile.
         self.give_turn_back()
 
@@ -192,8 +193,8 @@ class RelayedCall:
             turn.release()
 
     def _go_on(self) -> None:
-        if self.deadline is not None and self.patience is not None:
-            self.deadline.reschedule(asyncio.get_running_loop().time() + self.patience)
+        if self.clock is not None:
+            self.clock.go_on()
 
     # ---- reports
 
@@ -281,116 +282,3 @@ class InFlight:
 
     def __len__(self) -> int:
         return len(self._calls)
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """What a parked call comes to: questions, a result or an error."""
-
-    questions: Questions | None = None
-    result: dict[str, Json] | None = None
-    error: BaseException | None = None
-
-
-@dataclass(slots=True)
-class _Parked:
-    call: RelayedCall
-    task: asyncio.Task[None]
-    owner: str
-    asked: tuple[str, ...]
-    expiry: asyncio.TimerHandle
-
-
-class Parking:
-    """Calls that wait for their client to come back with an answer."""
-
-    def __init__(self) -> None:
-        self._parked: OrderedDict[str, _Parked] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._parked)
-
-    async def conduct(
-        self,
-        caller: Caller,
-        params: Mapping[str, Json],
-        work: Callable[[RelayedCall], Awaitable[Json]],
-    ) -> dict[str, Json]:
-        """Run a call of a 2026-07-28 client whose server may ask in between.
-
-        Args:
-            caller: The request.
-            params: Its parameters; with a token of ours, it takes a parked call up again.
-            work: What to do, where it is a new call.
-
-        Raises:
-            MCPError: The call failed, or the token is not known.
-        """
-        token = params.get("requestState")
-        if isinstance(token, str) and token.startswith(TOKEN_PREFIX):
-            parked = self._take(token, caller.owner)
-            call, task = parked.call, parked.task
-            call.caller = caller
-            call.answer(parked.asked, params.get("inputResponses"))
-        else:
-            call = RelayedCall(caller)
-            call.parking = asyncio.Queue()
-            task = asyncio.create_task(_run(call, work))
-        assert call.parking is not None
-        try:
-            event = await call.parking.get()
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
-        if event.error is not None:
-            raise event.error
-        if event.result is not None:
-            return event.result
-        return {
-            "resultType": "input_required",
-            "inputRequests": event.questions,
-            "requestState": self._park(call, task, caller.owner, tuple(event.questions or ())),
-        }
-
-    def _park(
-        self, call: RelayedCall, task: asyncio.Task[None], owner: str, asked: tuple[str, ...]
-    ) -> str:
-        token = TOKEN_PREFIX + secrets.token_urlsafe(24)
-        loop = asyncio.get_running_loop()
-        expiry = loop.call_later(PARKED_SECONDS, self._drop, token)
-        self._parked[token] = _Parked(call, task, owner, asked, expiry)
-        if len(self._parked) > PARKED_AT_MOST:
-            # The oldest of its own: nobody's questions make another's go.
-            self._drop(next(t for t, parked in self._parked.items() if parked.owner == owner))
-        return token
-
-    def _take(self, token: str, owner: str) -> _Parked:
-        parked = self._parked.get(token)
-        if parked is None or parked.owner != owner:
-            raise MCPError(INVALID_PARAMS, "this question is over: make the call again")
-        parked.expiry.cancel()
-        return self._parked.pop(token)
-
-    def _drop(self, token: str) -> None:
-        parked = self._parked.pop(token, None)
-        if parked is not None:
-            parked.expiry.cancel()
-            parked.task.cancel()
-
-    def close(self) -> None:
-        """Give up every parked call."""
-        for token in list(self._parked):
-            self._drop(token)
-
-
-async def _run(call: RelayedCall, work: Callable[[RelayedCall], Awaitable[Json]]) -> None:
-    assert call.parking is not None
-    try:
-        call.parking.put_nowait(_Event(result=await work(call)))
-    except asyncio.CancelledError as error:
-        gone = MCPError(INTERNAL_ERROR, "the call was given up")
-        gone.__cause__ = error
-        call.parking.put_nowait(_Event(error=gone))
-        raise
-    except Exception as error:
-        call.parking.put_nowait(_Event(error=error))

@@ -1,0 +1,54 @@
+"""Approvals in the gateway: the client's own user decides about what may do harm."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from toolfold import prompts
+from toolfold.bounds import one_line
+from toolfold.dispatch.hooks import Decision, Hook
+from toolfold.sources.calls import PendingCall, Refusal
+from toolfold.sources.mcp.relay import RelayedCall, can
+from toolfold.tokens import compact
+from toolfold.tool import Tool
+
+__all__ = ["ClientApproval"]
+
+_ARGUMENTS_SHOWN = 600
+
+
+class ClientApproval(Hook):
+    """Asks through the client before a call that may destroy something, or refuses it.
+
+    Args:
+        mode: What `serve.destructive` says.
+    """
+
+    def __init__(self, mode: Literal["allow", "ask", "refuse"]) -> None:
+        self._mode = mode
+
+    def wants(self, tool: Tool) -> bool:
+        """Whether calls of a tool are not simply let through."""
+        return self._mode != "allow" and tool.is_destructive
+
+    async def before_call(self, call: PendingCall) -> Decision:
+        """Ask the user, where the tool may destroy something."""
+        if not self.wants(call.tool):
+            return None
+        if self._mode == "refuse":
+            return Refusal(prompts.GATEWAY_REFUSES)
+        client = call.client
+        if not isinstance(client, RelayedCall) or not can(
+            client.caller.capabilities, "elicitation"
+        ):
+            return Refusal(prompts.CANNOT_ASK)
+        shown = one_line(compact(call.arguments), _ARGUMENTS_SHOWN)
+        answer = await client.ask(
+            "elicitation/create",
+            {
+                "mode": "form",
+                "message": prompts.question(call.tool.shown_name, call.tool.source or "", shown),
+                "requestedSchema": {"type": "object", "properties": {}},
+            },
+        )
+        return None if answer.get("action") == "accept" else Refusal(prompts.DENIED)
