@@ -17,10 +17,11 @@ from support.gateways import client, gateway, odd, run, said, until
 from toolfold.config.serve_settings import ServeSettings, Token
 from toolfold.errors import ConfigError
 from toolfold.scope import Scope
+from toolfold.serve.mcp import parking
 from toolfold.serve.principals import Principal, TokenTable
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust
-from toolfold.sources.mcp import lifecycle, relay
+from toolfold.sources.mcp import lifecycle
 from toolfold.sources.mcp.manifests import Manifests
 from toolfold.sources.mcp.server import Server
 
@@ -146,7 +147,7 @@ def test_two_calls_of_one_client_that_both_ask_get_their_answers(mode: str) -> N
 
 
 def test_nobody_s_questions_make_another_s_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "PARKED_AT_MOST", 3)
+    monkeypatch.setattr(parking, "PARKED_AT_MOST", 3)
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},

@@ -353,7 +353,7 @@ class Gateway:
         mildest = self.clients.mildest_level
         if mildest is not None:
             for upstream in self.pool.all:
-                upstream.set_level(mildest)
+                upstream.wishes.set_level(mildest)
 
     def roots_changed(self, client: ConnectedClient) -> None:
         """A client's folders changed, or became known."""
@@ -362,7 +362,7 @@ class Gateway:
             if upstream.client == client.key or (
                 upstream.client is None and len(self.clients) == 1
             ):
-                upstream.roots_changed()
+                upstream.wishes.roots_changed()
 
 
 def _may_ask(source: Source) -> bool:

@@ -113,7 +113,7 @@ class Notifications:
         client.subscriptions.add(uri)
         self._subscribers.setdefault(place, {})[client] = uri
         try:
-            await self._pool.upstream(place.server, client.key).subscribe(place.name)
+            await self._pool.upstream(place.server, client.key).wishes.subscribe(place.name)
         except ServerDownError:
             _log.debug("subscribed to %s of a server that is away", place.name)
         return True
@@ -125,7 +125,7 @@ class Notifications:
             del self._subscribers[place][client]
             if not self._subscribers[place]:
                 del self._subscribers[place]
-                await self._pool.upstream(place.server, client.key).unsubscribe(place.name)
+                await self._pool.upstream(place.server, client.key).wishes.unsubscribe(place.name)
 
     async def unsubscribe_all(self, client: ConnectedClient) -> None:
         """A client is gone: nothing is told it any more."""

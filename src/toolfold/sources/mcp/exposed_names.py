@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
-__all__ = ["exposed_name", "exposed_names"]
+__all__ = ["Route", "exposed_name", "exposed_names"]
 
 LIMIT = 64
 SEPARATOR = "__"
@@ -22,6 +23,21 @@ _SERVER_LIMIT = 28
 _RUNS = re.compile(r"_{2,}")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
 _LIKE_A_DIGEST = re.compile(r"_[0-9a-f]{8,}\Z")
+
+
+class Route(NamedTuple):
+    """Where a tool of the catalog is really called."""
+
+    server: str
+    name: str
+    """The server's own name for it."""
+    has_headers: bool = False
+    """Whether some of its parameters travel as headers."""
+
+    @property
+    def full_name(self) -> str:
+        """The two names, whole: what a person would write who knows no limits of clients."""
+        return f"{self.server}__{self.name}"
 
 
 def exposed_name(server: str, tool: str) -> str:

@@ -9,30 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
 from toolfold import prompts
-from toolfold.invisible import shown_tool
-from toolfold.scope import name_matches
 from toolfold.sources.calls import CallContext, Clock, Refusal
 from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_session_lost
-from toolfold.sources.mcp.exposed_names import exposed_names
-from toolfold.sources.mcp.exposed_records import named_tool
+from toolfold.sources.mcp.exposed_names import Route
+from toolfold.sources.mcp.hub import Alone, Hub
 from toolfold.sources.mcp.lifecycle import (
-    REFRESH_PAUSE,
     Kind,
     Lifecycle,
     ServerDownError,
-    heard,
 )
 from toolfold.sources.mcp.relay import CURRENT, InFlight, RelayedCall
 from toolfold.sources.mcp.results import AgentCaller, output_of_result
 from toolfold.sources.mcp.server import Server
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
+from toolfold.sources.mcp.tool_list import DESCRIPTION_LIMIT, ToolList
+from toolfold.sources.mcp.wishes import Wishes
 from toolfold.sources.source import Bounds, Source, SourceError
 from toolfold.tool import Json, Tool, is_object
 
@@ -41,92 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Hub", "Kind", "McpSource", "Route", "ServerDownError"]
 
-DESCRIPTION_LIMIT = 4_000
-"""The longest description that is passed on where nothing else is said."""
-
 _ROUNDS_AT_MOST = 16
 _ENVELOPE = "io.modelcontextprotocol/"
 _LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 _CARRIED = ("inputResponses", "requestState")
 
 _log = logging.getLogger(__name__)
-
-
-class Hub(Protocol):
-    """Who brings several servers together: their news and questions go there."""
-
-    def status_changed(self, source: McpSource) -> None:
-        """Its state changed."""
-        ...
-
-    def list_changed(self, source: McpSource, kind: Kind) -> None:
-        """One of its lists changed."""
-        ...
-
-    def resource_updated(self, source: McpSource, uri: str) -> None:
-        """A resource that somebody subscribed to changed."""
-        ...
-
-    async def ask_anyone(
-        self, source: McpSource, method: str, params: Params, origin: str | None = None
-    ) -> dict[str, Json] | None:
-        """Ask the only client that a question outside all calls can be meant for, if any."""
-        ...
-
-    def stray_log(self, source: McpSource, params: Params) -> None:
-        """Take a log message that belongs to no call for certain."""
-        ...
-
-    def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """Return those of a server's tools that a person need not look at first."""
-        ...
-
-    def is_held_back(self, tool: str) -> bool:
-        """Whether a tool that was there a moment ago waits for a person by now."""
-        ...
-
-
-class _Alone:
-    """The hub of a server that stands alone: nobody to tell, everything admitted."""
-
-    def status_changed(self, source: McpSource) -> None:
-        if source.state == "failed":
-            _log.warning("server %s: %s", source.name, source.error)
-
-    def list_changed(self, source: McpSource, kind: Kind) -> None:
-        pass
-
-    def resource_updated(self, source: McpSource, uri: str) -> None:
-        pass
-
-    async def ask_anyone(
-        self, source: McpSource, method: str, params: Params, origin: str | None = None
-    ) -> dict[str, Json] | None:
-        return None
-
-    def stray_log(self, source: McpSource, params: Params) -> None:
-        pass
-
-    def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
-        return tools
-
-    def is_held_back(self, tool: str) -> bool:
-        return False
-
-
-class Route(NamedTuple):
-    """Where a tool of the catalog is really called."""
-
-    server: str
-    name: str
-    """The server's own name for it."""
-    has_headers: bool = False
-    """Whether some of its parameters travel as headers."""
-
-    @property
-    def full_name(self) -> str:
-        """The two names, whole: what a person would write who knows no limits of clients."""
-        return f"{self.server}__{self.name}"
 
 
 class McpSource(Source):
@@ -167,19 +85,14 @@ class McpSource(Source):
         self.client = client
         self.in_flight = InFlight()
         self.lifecycle = Lifecycle(server, self, lazy=lazy, child=child, auth=auth)
-        self._hub: Hub = hub or _Alone()
+        self._hub: Hub = hub or Alone()
         self._shared = shared or self
-        self._limit = description_limit
         self._turns = asyncio.Semaphore(parallel)
         self._listeners: list[Callable[[], None]] = []
-        self._records: list[Json] | None = None
-        self._tools: tuple[Tool, ...] = ()
-        self._routes: dict[str, Route] = {}
-        self._former_routes: dict[str, Route] = {}
-        self._level: str | None = None
-        self._subscribed: set[str] = set()
-        self._listening: asyncio.Task[None] | None = None
-        self._posts: set[asyncio.Task[None]] = set()
+        self._tools = ToolList(
+            server, lambda found: self._hub.admitted(self, found), description_limit
+        )
+        self.wishes = Wishes(self.lifecycle)
 
     # ---- its life
 
@@ -199,8 +112,7 @@ class McpSource(Source):
     async def stop(self) -> None:
         """End the server."""
         await self.lifecycle.stop()
-        for task in self._posts:
-            task.cancel()
+        self.wishes.close()
 
     @property
     def state(self) -> ServerState:
@@ -263,19 +175,15 @@ class McpSource(Source):
                     hint="open it, or its agent, with `async with`",
                 )
             return ()
-        if self._records is not records:
-            self._records = records
-            self._tools = self._read_or_none(records)
-        return self._tools
+        return self._tools.read(records)
 
     def read_anew(self) -> None:
         """Read the list once more, because a person has approved something."""
-        self._records = None
+        self._tools.forget()
 
     def route(self, tool: str) -> Route:
         """Return where a tool is really called."""
-        found = self._routes.get(tool) or self._former_routes.get(tool)
-        return found or Route(self.name, tool.removeprefix(f"{self.name}__"))
+        return self._tools.route(tool)
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
@@ -288,49 +196,6 @@ class McpSource(Source):
     def on_change(self, listener: Callable[[], None]) -> None:
         """Have a listener called when the list of tools has changed."""
         self._listeners.append(listener)
-
-    def _read_or_none(self, records: Sequence[Json]) -> tuple[Tool, ...]:
-        """Read a list; one that cannot be read takes no other server's with it."""
-        try:
-            return self._read(records)
-        except Exception:
-            _log.exception("server %s: its tools cannot be read, and are left out", self.name)
-            return ()
-
-    def _read(self, records: Sequence[Json]) -> tuple[Tool, ...]:
-        by_name: dict[str, dict[str, Json]] = {}
-        for record in records:
-            own = record.get("name") if is_object(record) else None
-            if isinstance(own, str) and own.strip():
-                if own in by_name:
-                    _log.warning("server %s lists %r twice", self.name, own[:100])
-                by_name.setdefault(own, record)
-        found = exposed_names((self.name, own) for own in by_name)
-        names = {own: name for name, (_, own) in found.items()}
-        tools: list[Tool] = []
-        routes: dict[str, Route] = {}
-        for own, record in by_name.items():
-            if not self._is_wanted(own):
-                continue
-            tool = named_tool(record, self.name, names[own])
-            if tool is not None:
-                tools.append(tool)
-                has_headers = self.server.transport == "http" and "x-mcp-header" in str(
-                    record.get("inputSchema")
-                )
-                routes[names[own]] = Route(self.name, own, has_headers)
-        # A call of what was listed a moment ago still finds its way; the server judges it.
-        self._former_routes, self._routes = self._routes, routes
-        return tuple(shown_tool(tool, self._limit) for tool in self._hub.admitted(self, tools))
-
-    def _is_wanted(self, name: str) -> bool:
-        """Whether the server's own allow and deny lists leave one of its tools."""
-        server = self.server
-        if server.allow == ("*",) and not server.deny:
-            return True
-        return name_matches(name, server.name, server.allow) and not name_matches(
-            name, server.name, server.deny
-        )
 
     # ---- asking it
 
@@ -543,7 +408,7 @@ class McpSource(Source):
             if not self.in_flight.origins:
                 self._hub.stray_log(self, params)
         elif call.has_room:
-            self._post(call.log(params))
+            self.wishes.post(call.log(params))
 
     # ---- how it stands
 
@@ -560,88 +425,11 @@ class McpSource(Source):
     def connected(self, connection: Connection) -> None:
         """A connection stands: tell the server what clients want of it."""
         self.in_flight.clear()
-        if self._level is not None:
-            self._post(_send_level(connection, self._level))
-        if self._subscribed and not connection.is_modern:
-            self._post(self._subscribe_all(connection))
-        self._listen(connection)
+        self.wishes.connected(connection)
 
     def disconnected(self) -> None:
         """The connection is over."""
-        if self._listening is not None:
-            self._listening.cancel()
-
-    # ---- what clients want of it
-
-    def set_level(self, level: str) -> None:
-        """From now on, have log messages of this level on."""
-        self._level = level
-        if self.connection is not None:
-            self._post(_send_level(self.connection, level))
-
-    def roots_changed(self) -> None:
-        """Tell the server that the client's folders changed."""
-        connection = self.connection
-        if connection is not None and not connection.is_modern:
-            self._post(connection.notify("notifications/roots/list_changed"))
-
-    async def subscribe(self, uri: str) -> None:
-        """Have changes of a resource told."""
-        if uri in self._subscribed:
-            return
-        self._subscribed.add(uri)
-        connection = await self.lifecycle.ready()
-        if connection.is_modern:
-            self._listen(connection)
-        else:
-            await connection.request("resources/subscribe", {"uri": uri}, timeout=30)
-
-    async def unsubscribe(self, uri: str) -> None:
-        """Have changes of a resource told no more."""
-        self._subscribed.discard(uri)
-        connection = self.connection
-        if connection is not None and connection.is_modern:
-            self._listen(connection)
-        elif connection is not None:
-            await connection.request("resources/unsubscribe", {"uri": uri}, timeout=30)
-
-    async def _subscribe_all(self, connection: Connection) -> None:
-        for uri in sorted(self._subscribed):
-            await connection.request("resources/subscribe", {"uri": uri}, timeout=30)
-
-    def _listen(self, connection: Connection) -> None:
-        """Ask a server of 2026-07-28 to tell of changes; older ones do so by themselves."""
-        if not connection.is_modern:
-            return
-        if self._listening is not None:
-            self._listening.cancel()
-        self._listening = asyncio.create_task(self._keep_listening(connection))
-        self._listening.add_done_callback(heard)
-
-    async def _keep_listening(self, connection: Connection) -> None:
-        while not connection.is_closed:
-            wanted: dict[str, Json] = {
-                "toolsListChanged": True,
-                "promptsListChanged": True,
-                "resourcesListChanged": True,
-            }
-            if self._subscribed:
-                wanted["resourceSubscriptions"] = sorted(self._subscribed)
-            try:
-                await connection.request(
-                    "subscriptions/listen", {"notifications": wanted}, timeout=None
-                )
-            except MCPError as error:
-                _log.debug("server %s does not tell of changes: %s", self.name, error)
-                return
-            await asyncio.sleep(REFRESH_PAUSE)
-            self.lifecycle.tools_changed()
-
-    def _post(self, sending: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(sending)
-        self._posts.add(task)
-        task.add_done_callback(self._posts.discard)
-        task.add_done_callback(heard)
+        self.wishes.disconnected()
 
 
 class _TimeoutClock(Clock):
@@ -659,11 +447,6 @@ class _TimeoutClock(Clock):
         """Start it again, with all its time."""
         if self._patience is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + self._patience)
-
-
-async def _send_level(connection: Connection, level: str) -> None:
-    if not connection.is_modern and is_object(connection.capabilities.get("logging")):
-        await connection.request("logging/setLevel", {"level": level}, timeout=10)
 
 
 def _meta(call: RelayedCall) -> dict[str, Json]:
