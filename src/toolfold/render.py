@@ -101,7 +101,7 @@ def _line(hit: Hit, shown: set[str], room: int, count: TokenCounter, reveals: bo
     short = prompts.hit_in_short(hit.tool.shown_name)
     forms = [prompts.hit(hit.signature, hit.source, hit.summary), short]
     if reveals:
-        forms.insert(0, f"- {_definition(hit.tool, None)}")
+        forms.insert(0, prompts.hit_in_full(_definition(hit.tool, None)))
     for form in [short] if hit.name in shown else forms:
         if count(form) < room:
             return form
@@ -240,8 +240,7 @@ def listing_text(
         short = short if short.isprintable() else tool.wire_name
         by_source.setdefault(tool.source or "", []).append(short)
     lines = {
-        source: f"{prompts.source_name(source)}: {' '.join(sorted(names))}"
-        for source, names in by_source.items()
+        source: prompts.listed_names(source, sorted(names)) for source, names in by_source.items()
     }
     collapsed: set[str] = set()
     for source in [None, *sorted(by_source, key=lambda s: (-len(by_source[s]), s))]:
@@ -257,12 +256,12 @@ def _names_by_source(
     lines: Mapping[str, str], by_source: Mapping[str, Sequence[str]], collapsed: set[str]
 ) -> str:
     listed = [
-        f"{prompts.source_name(source)} ({len(by_source[source])})"
+        prompts.listed_source(source, len(by_source[source]))
         if source in collapsed
         else lines[source]
         for source in sorted(lines)
     ]
-    return ", by source:\n" + "\n".join(listed)
+    return prompts.listed_by_source(listed)
 
 
 def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:
@@ -273,8 +272,8 @@ def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:
     others = len(folded) - sum(sources.values())
     shown = len(sources)
     while shown:
-        text = f" of {prompts.source_counts(sources, shown, others)}."
+        text = prompts.of_sources(sources, shown, others)
         if count(text) <= budget:
             return text
         shown //= 2
-    return f" of {prompts.plural(len(sources), 'source')}."
+    return prompts.of_many_sources(len(sources))

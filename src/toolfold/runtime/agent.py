@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
+from toolfold import prompts
 from toolfold.errors import ConfigError
 from toolfold.fold import Folded, fold
 from toolfold.runtime.activity import Listener
@@ -200,7 +201,7 @@ class Agent:
             description,
             {
                 "type": "object",
-                "properties": {"task": {"type": "string", "description": "All it must know"}},
+                "properties": {"task": {"type": "string", "description": prompts.TASK}},
                 "required": ["task"],
             },
             toolset="agents",
@@ -209,7 +210,7 @@ class Agent:
         async def run(call: PendingCall) -> Output:
             depth = _depth.get()
             if depth >= _NESTED_AT_MOST:
-                return Output("Tasks are delegated too deep. Do this one yourself.", True)
+                return Output(prompts.DELEGATED_TOO_DEEP, True)
             _depth.set(depth + 1)
             scope = self.scope.narrow(deny=(name,)).also(current_call().scope)
             done = await replace(self, scope=scope).run(str(call.arguments["task"]))

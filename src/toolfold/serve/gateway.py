@@ -24,8 +24,8 @@ from toolfold.bounds import one_line
 from toolfold.dispatch.records import FoldRecord, Observer, Observers, SearchRecord
 from toolfold.dispatch.spans import Spans
 from toolfold.memo import Memo
+from toolfold.prompts import gateway as words
 from toolfold.scope import EVERYTHING, Scope
-from toolfold.serve import words
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients

@@ -13,7 +13,7 @@ from toolfold.answer import Invocation
 from toolfold.bounds import one_line
 from toolfold.dispatch.records import CallRecord, Observers, Outcome, Via
 from toolfold.dispatch.spans import Ended
-from toolfold.serve import words
+from toolfold.prompts import gateway as words
 from toolfold.serve.catalog.views import View
 from toolfold.serve.principals import Principal
 from toolfold.sources.mcp.relay import Caller

@@ -15,8 +15,8 @@ from typing import Literal
 from toolfold import prompts
 from toolfold.fold import Folded, fold
 from toolfold.memo import Memo
+from toolfold.prompts import gateway as words
 from toolfold.scope import Scope
-from toolfold.serve import words
 from toolfold.serve.catalog.pool import Pool, Stock
 from toolfold.serve.principals import Principal
 from toolfold.session import Session

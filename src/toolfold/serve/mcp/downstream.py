@@ -53,7 +53,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from toolfold.serve import words
+from toolfold.prompts import gateway as words
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from toolfold.serve import words
+from toolfold.prompts import gateway as words
 from toolfold.tool import Json, is_object
 
 __all__ = ["CAPABILITIES", "Greeting", "greeting"]

@@ -1,8 +1,12 @@
-"""What a model reads from the gateway itself, beside the bridge's own words."""
+"""What a model reads from the gateway itself, beside the bridge's own words.
+
+Used as `from toolfold.prompts import gateway as words`: some names mean in a gateway what
+another text means in an agent.
+"""
 
 from __future__ import annotations
 
-from toolfold import prompts
+from toolfold.prompts.calls import DENIED
 
 __all__ = ["declined", "question", "refused", "server_down", "timed_out"]
 
@@ -60,7 +64,7 @@ def cannot_ask(tool: str) -> str:
 
 def declined(tool: str) -> str:
     """Return the answer to a destructive call that the user did not want."""
-    return f"{tool} was not run. {prompts.DENIED}"
+    return f"{tool} was not run. {DENIED}"
 
 
 def question(tool: str, server: str, arguments: str) -> str:
