@@ -87,7 +87,8 @@ class Bridge:
         floor = self.settings.relevance_floor
         if found and self.ranker.calibrated and found[0].score < floor:
             found = ()
-        hits = [Hit(self.folded[item.name], item.score, need) for item in found]
+        tools = self.folded.tools
+        hits = [Hit(tools[match.position], match.score, need) for match in found]
         exact = _named(self.folded, need)
         if exact is not None and not (hits and hits[0].tool is exact):
             above = (hits[0].score if hits else 0.0) + 1.0
@@ -100,7 +101,7 @@ class Bridge:
         if _named(self.folded, hit.need) is hit.tool:
             return "the query is its name"
         index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
-        return index.explain(hit.need, hit.name)
+        return index.explain(hit.need, self.folded.names.index(hit.name))
 
     def _on_arguments(
         self, name: str, arguments: Json, session: Session, action: _Action

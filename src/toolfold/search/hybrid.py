@@ -49,6 +49,7 @@ class Hybrid:
 
     name = "hybrid"
     calibrated = True
+    waits = False
 
     def searcher(self, tools: Sequence[Tool]) -> HybridSearcher:
         """Return a searcher over the tools."""

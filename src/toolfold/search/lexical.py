@@ -183,6 +183,7 @@ class BM25:
 
     name = "bm25"
     calibrated = False
+    waits = False
 
     def searcher(self, tools: Sequence[Tool]) -> BM25Searcher:
         """Return a searcher over the tools."""
