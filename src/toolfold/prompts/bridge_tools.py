@@ -55,6 +55,8 @@ class Texts:
     stub_search: str
     stub_query: str
     stub_guidance: str
+    reveal_search: str
+    reveal_guidance: str
 
     @property
     def stub_parameters(self) -> Mapping[str, Json]:
@@ -67,6 +69,10 @@ class Texts:
         }
 
 
+_REVEAL_SEARCH = (
+    "Find tools that are not listed here, by what they do. What is found is then listed: call "
+    "it directly, by its name."
+)
 FULL = Texts(
     search="Find tools that are not listed here, by what they do. Hits come with their signatures: "
     "most can be run with tool_call at once.",
@@ -82,6 +88,10 @@ FULL = Texts(
     stub_query="A tool's name, or what you need; empty lists all names",
     stub_guidance="Some of your tools are listed without their parameters. Before you use one, "
     "call tool_search with its name to load them.",
+    reveal_search=_REVEAL_SEARCH,
+    reveal_guidance="Not all of your tools are listed. Before you say that something cannot be "
+    "done, look for a tool with tool_search: what it finds is then listed. Call listed tools "
+    "directly.",
 )
 SHORT = Texts(
     search="Find a tool. Then run it with tool_call.",
@@ -95,16 +105,18 @@ SHORT = Texts(
     stub_search="Load a tool's parameters before you call it.",
     stub_query="The tool's name",
     stub_guidance="Before you use a tool without parameters, call tool_search with its name.",
+    reveal_search=_REVEAL_SEARCH,
+    reveal_guidance="No listed tool fits? First call tool_search, then the tool that it found.",
 )
 TEXTS: Mapping[str, Texts] = {"full": FULL, "short": SHORT}
 """The texts, by the setting that chooses them."""
 
 
-def search_tool(count: int, listing: str, texts: Texts = FULL) -> Tool:
-    """Return the bridge's search tool over `count` folded tools."""
+def search_tool(lead: str, count: int, listing: str, texts: Texts = FULL) -> Tool:
+    """Return the search tool over `count` folded tools, which `lead` says how to use."""
     return Tool(
         TOOL_SEARCH,
-        f"{texts.search} {plural(count, 'tool')}{listing}",
+        f"{lead} {plural(count, 'tool')}{listing}",
         {
             "type": "object",
             "properties": {
@@ -171,7 +183,9 @@ def _property(kind: str, description: str) -> Json:
 def is_own(tool: Tool) -> bool:
     """Whether a tool with a bridge's name is one that an earlier fold put there."""
     leads: dict[str, list[str]] = {
-        TOOL_SEARCH: [lead for t in TEXTS.values() for lead in (t.search, t.stub_search)],
+        TOOL_SEARCH: [
+            lead for t in TEXTS.values() for lead in (t.search, t.stub_search, t.reveal_search)
+        ],
         TOOL_DESCRIBE: [t.describe for t in TEXTS.values()],
         TOOL_CALL: [t.call for t in TEXTS.values()],
     }

@@ -17,12 +17,6 @@ INSTRUCTIONS = (
 )
 """What a client may put into its system prompt."""
 
-REVEAL_SEARCH = (
-    "Find tools that are not listed here, by what they do. What is found is then listed: call "
-    "it directly, by its name."
-)
-REVEALED_FOOT = "They are listed now. Call them directly, by name."
-
 
 def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:
     """Return the answer to a call whose server did not take it, or died over it."""

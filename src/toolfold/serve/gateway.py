@@ -101,7 +101,7 @@ class Gateway:
             children=children,
             auth=auth,
         )
-        self.views = Views(self.pool, config.settings, serve.context_length, serve.mode)
+        self.views = Views(self.pool, config.folding, serve.context_length)
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
@@ -150,7 +150,7 @@ class Gateway:
     async def list_tools(self, principal: Principal, key: str) -> tuple[list[Json], str]:
         """Return what a client lists now, and a digest of what it would list at first."""
         view = await self.view(principal)
-        return view.listed(self.sessions.get(key)), view.digest
+        return await view.listed(self.sessions.get(key)), view.digest
 
     async def call_tool(
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]
@@ -196,7 +196,6 @@ class Gateway:
             after = before.reveal(after.revealed)
         if after != before:
             self.sessions.put(caller.key, after)
-        text = answer.text
         if params.get("name") == prompts.TOOL_SEARCH and view.folded.active:
             arguments = params.get("arguments")
             query = arguments.get("query") if is_object(arguments) else None
@@ -206,11 +205,9 @@ class Gateway:
                     len(answer.hits), time.time() - began,
                 )
             )  # fmt: skip
-            if view.reveals:
-                text = text.replace(prompts.HITS_FOOT, words.REVEALED_FOOT)
-                if after.revealed != before.revealed:
-                    self.news.revealed(caller.key)
-        return text_result(text, is_error=answer.is_error)
+        if view.reveals and after.revealed != before.revealed:
+            self.news.revealed(caller.key)
+        return text_result(answer.text, is_error=answer.is_error)
 
     async def _invoke(
         self,
