@@ -343,9 +343,10 @@ def said_in(path: Path) -> list[str]:
     for node in ast.walk(tree):
         call = node.func if isinstance(node, ast.Call) else None
         is_log = isinstance(call, ast.Attribute) and getattr(call.value, "id", "") == "_log"
-        if (isinstance(node, ast.Expr | ast.Raise) and (
-            isinstance(node, ast.Raise) or isinstance(node.value, ast.Constant)
-        )) or is_log:
+        if (
+            isinstance(node, ast.Expr | ast.Raise)
+            and (isinstance(node, ast.Raise) or isinstance(node.value, ast.Constant))
+        ) or is_log:
             silent |= {id(inner) for inner in ast.walk(node)}
     return [
         node.value

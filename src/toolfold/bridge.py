@@ -82,11 +82,18 @@ class Bridge:
             return self._describe(read, session)
         return self._call(read, session)
 
-    def may_block(self, name: str) -> bool:
-        """Whether resolving a call of this name may take long: see `Folded.may_block`."""
-        if self.strategy is None or str(name).strip() != prompts.TOOL_SEARCH:
-            return False
-        return may_wait(self.ranker) or not is_indexed(self.folded.fingerprint, self.ranker)
+    def may_block(self, name: str, arguments: Json = None) -> bool:
+        """Whether resolving a call may take long: see `Folded.may_block`."""
+        name = str(name).strip()
+        if self.strategy is None or name not in self.strategy.answers:
+            return not self.catalog.finds_at_once(name)
+        if name == prompts.TOOL_SEARCH:
+            is_warm = self.catalog.is_warm and self.folded.is_warm
+            is_ready = is_warm and is_indexed(self.folded.fingerprint, self.ranker)
+            return not is_ready or may_wait(self.ranker)
+        read = read_arguments(arguments)
+        meant = None if isinstance(read, str) else read.get("name", read.get("names"))
+        return not (isinstance(meant, str) and self.catalog.finds_at_once(meant))
 
     def search(self, need: str, limit: int) -> tuple[Hit, ...]:
         """Return the folded tools that answer one need, best first."""

@@ -129,17 +129,19 @@ class Folded:
         """
         return self.bridge.resolve(name, arguments, self.session if session is None else session)
 
-    def may_block(self, name: str) -> bool:
-        """Whether resolving a call of this name may take long.
+    def may_block(self, name: str, arguments: Json = None) -> bool:
+        """Whether resolving a call may take long.
 
         A host with an event loop resolves such a call in a thread: the first search of a
-        catalog builds its index, and a reranker asks an endpoint. Everything else, a search
-        of an index that is there included, is done before another task could begin.
+        catalog builds its index, a reranker asks an endpoint, and for a name that nothing has
+        all others are compared. A call by a tool's name and a search of an index that is
+        there are done at once.
 
         Args:
             name: The tool name that the model called.
+            arguments: Its arguments, as an object or as JSON text.
         """
-        return self.bridge.may_block(name)
+        return self.bridge.may_block(name, arguments)
 
     def for_session(self, session: Session) -> Folded:
         """Return the same tools as another moment of the conversation sees them.

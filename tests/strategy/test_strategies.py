@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -92,9 +93,28 @@ def test_the_first_search_may_block_and_the_next_does_not(strategy: StrategyName
 
 
 @EVERY
-@pytest.mark.parametrize("name", ["tool_describe", "tool_call", "cold_0", "nobody"])
-def test_only_a_search_may_block(strategy: StrategyName, name: str) -> None:
-    assert not folded_with(strategy, tools("cold")).may_block(name)
+def test_a_call_by_a_tools_name_never_blocks(strategy: StrategyName) -> None:
+    folded = folded_with(strategy, tools(f"named_{strategy}"))
+
+    assert not folded.may_block(f"named_{strategy}_0", {})
+    if "tool_call" in STRATEGIES[strategy].answers:
+        asked = {"name": f"named_{strategy}_0", "arguments": {}}
+        assert not folded.may_block("tool_call", asked)
+        assert not folded.may_block("tool_call", json.dumps(asked))
+        assert not folded.may_block("tool_describe", asked)
+
+
+@EVERY
+def test_a_name_that_has_to_be_guessed_at_may_block(strategy: StrategyName) -> None:
+    folded = folded_with(strategy, tools(f"guessed_{strategy}"))
+    meant = f"Guessed {strategy} 3"
+
+    assert folded.may_block(meant)
+    assert folded.resolve(meant, {}).tool.name == f"guessed_{strategy}_3"
+    assert not folded.may_block(meant)
+    assert folded.may_block("nobody", {})
+    for arguments in ({"name": "nobody"}, "{", None, {"name": 5}):
+        assert folded.may_block("tool_call", arguments)
 
 
 def test_a_search_that_asks_an_endpoint_may_always_block() -> None:
@@ -122,7 +142,8 @@ def test_a_ranker_that_does_not_say_that_it_only_computes_may_always_block() -> 
         assert folded.may_block("tool_search") is blocks
 
 
-def test_a_list_that_is_not_folded_never_blocks() -> None:
+def test_a_list_that_is_not_folded_blocks_for_unknown_names_alone() -> None:
     folded = fold(tools("flat"), settings=Settings(enabled="off"))
 
-    assert not folded.may_block("tool_search")
+    assert not folded.may_block("flat_0")
+    assert folded.may_block("tool_search")
