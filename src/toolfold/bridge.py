@@ -124,6 +124,9 @@ class Bridge:
         self, strategy: Strategy, arguments: Mapping[str, Json], session: Session
     ) -> Answer:
         query = arguments.get("query", arguments.get("queries"))
+        # Whatever is asked for first, what any later search needs is there after it.
+        self.catalog.warm()
+        self.folded.warm()
         needs = [
             need
             for need in _needs(query, self.catalog, together=strategy.takes_one_need)

@@ -127,10 +127,14 @@ class Catalog:
             return tool
         if _NOT_IN_NAMES.search(name):
             return None
+        meant = self.warm().get(_plain(name))
+        return None if meant is None else self._by_name[meant]
+
+    def warm(self) -> Mapping[str, str | None]:
+        """Learn the forms of the names, once for each content, and return them."""
         if self._forms is None:
             self._forms = _FORMS.get_or(self.fingerprint, lambda: _name_forms(self._tools))
-        meant = self._forms.get(_plain(name))
-        return None if meant is None else self._by_name[meant]
+        return self._forms
 
     @property
     def is_warm(self) -> bool:

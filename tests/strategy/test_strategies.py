@@ -87,7 +87,7 @@ def test_the_first_search_may_block_and_the_next_does_not(strategy: StrategyName
 
     assert folded.may_block("tool_search")
     assert folded.may_block(" tool_search ")
-    assert isinstance(folded.resolve("tool_search", {"query": "thing 3"}), Answer)
+    assert isinstance(folded.resolve("tool_search", {"query": f"cold_{strategy}_3"}), Answer)
     assert not folded.may_block("tool_search")
     assert not folded_with(strategy, own, cache_dir="off").may_block("tool_search")
 
