@@ -477,6 +477,8 @@ def _fields(cls: Any) -> Iterator[str]:
             yield f"- `{name}: {getattr(hint, '__forward_arg__', hint)}`: {texts.get(name, '')}"
         return
     for item in dataclasses.fields(cls):
+        if item.name.startswith("_"):
+            continue
         default = item.default if item.init else dataclasses.MISSING
         plain = isinstance(default, str | int | float | tuple | None)
         shown = f" = {default!r}" if plain else ""

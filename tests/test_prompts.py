@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.tokens import exact_counter, why_not_exact
 
+import toolfold
 from toolfold import Settings, Shape, Tool, fold, prompts
 
 SEARCH = (
@@ -287,6 +291,81 @@ def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
 )
 def test_each_text_stands_as_it_is_written_here(text: str, expected: str) -> None:
     assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (prompts.LISTED_FOOT, "They are listed now. Call them directly, by name."),
+        (prompts.hit_in_full("{}"), "- {}"),
+        (
+            prompts.not_json("Expecting value", 3),
+            "arguments are not valid JSON: Expecting value at character 3",
+        ),
+        (prompts.not_json(None, None), "arguments are not valid JSON: unreadable"),
+        (prompts.no_object([]), "arguments are a list, not an object"),
+        (prompts.missing_argument("a"), "missing argument 'a'"),
+        (prompts.unknown_arguments(["a", "b"]), "unknown argument 'a', 'b'"),
+        (prompts.wrong_type(True, ["string", "null"]), "is a boolean, not string or null"),
+        (prompts.not_an_option('"a", "b"'), 'is not one of "a", "b"'),
+        (prompts.NOT_ALLOWED, "is not allowed"),
+        (prompts.breaks("maximum", "3"), "breaks `maximum` 3"),
+        (prompts.breaks("not", None), "breaks `not`"),
+        (prompts.TOO_DEEP, "they nest too deep to be checked"),
+        (
+            prompts.not_connected("a"),
+            "a is not connected here: only its definition is known. Say so.",
+        ),
+        (prompts.DELEGATED_TOO_DEEP, "Tasks are delegated too deep. Do this one yourself."),
+        (prompts.TASK, "All it must know"),
+        (prompts.of_sources({"a": 1}, 5, 2), " of a (1), others (2)."),
+        (prompts.of_many_sources(3), " of 3 sources."),
+        (prompts.listed_by_source(["a: b", "c (2)"]), ", by source:\na: b\nc (2)"),
+        (prompts.listed_names("a", ["b", "c"]), "a: b c"),
+        (prompts.listed_source("", 2), "others (2)"),
+    ],
+)
+def test_texts_of_arguments_listings_and_delegation_stand_as_written_here(
+    text: str, expected: str
+) -> None:
+    assert text == expected
+
+
+MODEL_ROOMS = ("arguments.py", "bridge.py", "render.py", "strategy", "runtime/prefetch.py",
+               "runtime/compaction.py", "runtime/conversation.py", "runtime/agent.py",
+               "chat/tools.py", "wire/assemble.py")  # fmt: skip
+
+
+def said_in(path: Path) -> list[str]:
+    """The texts of several words in a file that no docstring, error or log line holds."""
+    tree = ast.parse(path.read_text("utf-8"))
+    silent: set[int] = set()
+    for node in ast.walk(tree):
+        call = node.func if isinstance(node, ast.Call) else None
+        is_log = isinstance(call, ast.Attribute) and getattr(call.value, "id", "") == "_log"
+        if (
+            isinstance(node, ast.Expr | ast.Raise)
+            and (isinstance(node, ast.Raise) or isinstance(node.value, ast.Constant))
+        ) or is_log:
+            silent |= {id(inner) for inner in ast.walk(node)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in silent
+        and len(re.findall(r"[A-Za-z]{2,}", node.value)) > 1
+        and " " in node.value.strip()
+    ]
+
+
+@pytest.mark.parametrize("room", MODEL_ROOMS)
+def test_what_speaks_to_a_model_takes_its_words_from_prompts(room: str) -> None:
+    place = Path(toolfold.__file__).parent / room
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+    # Why a hit is there is told to a person.
+    assert [text for file in files for text in said_in(file)] in ([], ["the query is its name"])
 
 
 # ---- listing

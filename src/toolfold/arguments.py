@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import orjson
 
+from toolfold import prompts
 from toolfold.bounds import cut, one_line
 from toolfold.memo import Memo
 from toolfold.signature import follow
@@ -72,14 +73,13 @@ def read_arguments(arguments: Json) -> dict[str, Json] | str:
         try:
             arguments = json.loads(arguments, strict=False)
         except (ValueError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "unreadable"
-            where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-            return f"arguments are not valid JSON: {reason}{where}"
+            known = isinstance(error, json.JSONDecodeError)
+            return prompts.not_json(error.msg, error.pos) if known else prompts.not_json(None, None)
         if arguments is None:
             return {}
     if is_mapping(arguments):
         return dict(arguments)
-    return f"arguments are {_kind(arguments)}, not an object"
+    return prompts.no_object(arguments)
 
 
 def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
@@ -138,7 +138,7 @@ def _faults(validator: _Validator, arguments: Json) -> tuple[Fault, ...]:
     try:
         return tuple(_fault(e) for e in islice(validator.iter_errors(arguments), _FAULTS_AT_MOST))
     except (ValueError, TypeError, RecursionError):
-        return (Fault("", "they nest too deep to be checked"),)
+        return (Fault("", prompts.TOO_DEEP),)
 
 
 def _fault(error: ValidationError) -> Fault:
@@ -149,19 +149,19 @@ def _fault(error: ValidationError) -> Fault:
     keyword, value = error.kind.name, error.kind.value
     match keyword:
         case "required":
-            message = f"missing argument {value!r}"
+            message = prompts.missing_argument(value)
         case "additionalProperties" | "unevaluatedProperties":
-            message = "unknown argument " + ", ".join(map(repr, value))
+            message = prompts.unknown_arguments(value)
         case "type" | "anyOf" | "oneOf" if wanted := _types(error):
-            message = f"is {_kind(error.instance)}, not {' or '.join(wanted)}"
+            message = prompts.wrong_type(error.instance, wanted)
         case "enum":
             options = ", ".join(json.dumps(option, default=str) for option in value)
-            message = f"is not one of {cut(options, 200)}"
+            message = prompts.not_an_option(cut(options, 200))
         case "falseSchema":
-            message = "is not allowed"
+            message = prompts.NOT_ALLOWED
         case _:
-            limit = value if isinstance(value, str | int | float) else None
-            message = f"breaks `{keyword}`" + ("" if limit is None else f" {json.dumps(limit)}")
+            limit = json.dumps(value) if isinstance(value, str | int | float) else None
+            message = prompts.breaks(keyword, limit)
     return Fault(one_line(path, 120), one_line(message, 240))
 
 
@@ -173,22 +173,6 @@ def _types(error: ValidationError) -> list[str]:
         return []
     found = [_types(only) if only.kind.name == "type" else [] for (only,) in error.kind.value]
     return [kind for kinds in found for kind in kinds] if all(found) else []
-
-
-def _kind(value: Json) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "a string"
-        case int() | float():
-            return "a number"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
 
 
 def _repair(value: Json, schema: Json, root: Mapping[str, Json], depth: int) -> Json:

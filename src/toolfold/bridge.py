@@ -8,9 +8,9 @@ the next step in it, never an exception.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from toolfold import prompts
 from toolfold.answer import Answer, Hit, Invocation
@@ -18,10 +18,11 @@ from toolfold.arguments import check, read_arguments
 from toolfold.bounds import one_line, visible
 from toolfold.catalog import Catalog
 from toolfold.render import describe_text, fitting, names_text, search_text
-from toolfold.search import Ranker, chosen_ranker, index_of
+from toolfold.search import Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.signature import signature
+from toolfold.strategy import STRATEGIES, Strategy, strategy_of
 from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Json, Tool, is_array, is_object
 
@@ -29,14 +30,10 @@ __all__ = ["Bridge"]
 
 _NEEDS_AT_MOST = 8
 _NAMES_AT_MOST = 16
-_STUB_HITS_AT_MOST = 8
 _QUERY_LIMIT = 2_000
 _WRAPPING = "\"'`“”‘’ \t\n"
 _OTHER_KEYS = ("parameters", "args", "input", "params")
 _WORD = re.compile(r"[^\W_]")
-
-
-_Action: TypeAlias = Callable[[Mapping[str, Json], Session], Answer | Invocation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,8 @@ class Bridge:
     """Those of them that are folded."""
 
     settings: Settings
-    strategy: Literal["bridge", "stub"] | None
-    """How they are folded; None where nothing is."""
+    strategy: Strategy | None
+    """How they are shown and reached; None where nothing is folded."""
 
     ranker: Ranker
     count: TokenCounter = field(default=estimate)
@@ -61,7 +58,8 @@ class Bridge:
         """Return the bridge over a catalog of which every tool is folded."""
         if settings.aliases:
             catalog = Catalog(tool.with_aliases(settings.aliases) for tool in catalog)
-        return cls(catalog, catalog, settings, "bridge", chosen_ranker(settings))
+        ranker = chosen_ranker(settings, strategy_of(settings).ranker)
+        return cls(catalog, catalog, settings, STRATEGIES["bridge"], ranker)
 
     def resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
         """Return what a model's call comes to."""
@@ -72,13 +70,30 @@ class Bridge:
         return resolved
 
     def _resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
-        if self.strategy is not None and name == prompts.TOOL_SEARCH:
-            return self._on_arguments(name, arguments, session, self._search)
-        if self.strategy == "bridge" and name == prompts.TOOL_DESCRIBE:
-            return self._on_arguments(name, arguments, session, self._describe)
-        if self.strategy == "bridge" and name == prompts.TOOL_CALL:
-            return self._on_arguments(name, arguments, session, self._call)
-        return self._direct(name, arguments, session)
+        strategy = self.strategy
+        if strategy is None or name not in strategy.answers:
+            return self._direct(name, arguments, session)
+        read = read_arguments(arguments)
+        if isinstance(read, str):
+            return _mistake(prompts.unreadable_arguments(name, read, None), session)
+        if name == prompts.TOOL_SEARCH:
+            return self._search(strategy, read, session)
+        if name == prompts.TOOL_DESCRIBE:
+            return self._describe(read, session)
+        return self._call(read, session)
+
+    def may_block(self, name: str, arguments: Json = None) -> bool:
+        """Whether resolving a call may take long: see `Folded.may_block`."""
+        name = str(name).strip()
+        if self.strategy is None or name not in self.strategy.answers:
+            return not self.catalog.finds_at_once(name)
+        if name == prompts.TOOL_SEARCH:
+            is_warm = self.catalog.is_warm and self.folded.is_warm
+            is_ready = is_warm and is_indexed(self.folded.fingerprint, self.ranker)
+            return not is_ready or may_wait(self.ranker)
+        read = read_arguments(arguments)
+        meant = None if isinstance(read, str) else read.get("name", read.get("names"))
+        return not (isinstance(meant, str) and self.catalog.finds_at_once(meant))
 
     def search(self, need: str, limit: int) -> tuple[Hit, ...]:
         """Return the folded tools that answer one need, best first."""
@@ -87,7 +102,8 @@ class Bridge:
         floor = self.settings.relevance_floor
         if found and self.ranker.calibrated and found[0].score < floor:
             found = ()
-        hits = [Hit(self.folded[item.name], item.score, need) for item in found]
+        tools = self.folded.tools
+        hits = [Hit(tools[match.position], match.score, need) for match in found]
         exact = _named(self.folded, need)
         if exact is not None and not (hits and hits[0].tool is exact):
             above = (hits[0].score if hits else 0.0) + 1.0
@@ -100,35 +116,32 @@ class Bridge:
         if _named(self.folded, hit.need) is hit.tool:
             return "the query is its name"
         index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
-        return index.explain(hit.need, hit.name)
-
-    def _on_arguments(
-        self, name: str, arguments: Json, session: Session, action: _Action
-    ) -> Answer | Invocation:
-        read = read_arguments(arguments)
-        if isinstance(read, str):
-            return _mistake(prompts.unreadable_arguments(name, read, None), session)
-        return action(read, session)
+        return index.explain(hit.need, self.folded.names.index(hit.name))
 
     # ---- search
 
-    def _search(self, arguments: Mapping[str, Json], session: Session) -> Answer:
+    def _search(
+        self, strategy: Strategy, arguments: Mapping[str, Json], session: Session
+    ) -> Answer:
         query = arguments.get("query", arguments.get("queries"))
+        # Whatever is asked for first, what any later search needs is there after it.
+        self.catalog.warm()
+        self.folded.warm()
         needs = [
             need
-            for need in _needs(query, self.catalog, together=self.strategy == "stub")
+            for need in _needs(query, self.catalog, together=strategy.takes_one_need)
             if _WORD.search(need) or _named(self.catalog, need)
         ]
         if not needs:
-            return self._without_need(query, session)
-        limit = self._limit(arguments.get("limit"))
+            return self._without_need(strategy, query, session)
+        limit = strategy.limit(_number(arguments.get("limit")), self.settings)
         groups = [(need, *self._found(need, limit)) for need in needs[:_NEEDS_AT_MOST]]
         hits = tuple(hit for _, found, _ in groups for hit in found)
         fruitful = any(found or core for _, found, core in groups)
         session = (
             session.reveal(hit.name for hit in hits) if fruitful else session.searched_in_vain()
         )
-        if self.strategy == "stub" and not fruitful:
+        if strategy.lists_names and not fruitful:
             text = prompts.no_match(needs[0], len(self.folded), {}, session.fruitless)
             return Answer(f"{text}\n{self._names(text)}", session=session)
         text = search_text(
@@ -137,14 +150,15 @@ class Bridge:
             budget=self.settings.search_max_tokens,
             count=self.count,
             fruitless=session.fruitless,
-            reveals=self.strategy == "stub",
+            foot=strategy.hits_foot,
+            in_full=strategy.shows_definitions,
             needs_left_out=len(needs) - len(groups),
         )
         return Answer(text, hits=hits, session=session)
 
-    def _without_need(self, query: Json, session: Session) -> Answer:
-        """Return the answer to a blank query: a mistake, but with stubs a way to browse."""
-        if self.strategy == "stub" and (query is None or isinstance(query, str)):
+    def _without_need(self, strategy: Strategy, query: Json, session: Session) -> Answer:
+        """Return the answer to a blank query: a mistake, or a way to browse."""
+        if strategy.lists_names and (query is None or isinstance(query, str)):
             return Answer(self._names(""), session=session)
         missing = not (isinstance(query, str) or is_array(query))
         return _mistake(prompts.QUERY_MISSING if missing else prompts.BLANK_QUERY, session)
@@ -154,15 +168,6 @@ class Bridge:
         hits = self.search(need, limit)
         named = _named(self.catalog, need)
         return hits, named if named is not None and named.name not in self.folded else None
-
-    def _limit(self, limit: Json) -> int:
-        stub = self.strategy == "stub"
-        most = _STUB_HITS_AT_MOST if stub else self.settings.max_search_limit
-        if isinstance(limit, str):
-            limit = int(limit) if limit.strip().isdecimal() and len(limit) < 10 else None
-        if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
-            return most if stub else self.settings.search_default_limit
-        return int(min(limit, most))
 
     def _names(self, head: str) -> str:
         """Return the names of the folded tools, within what a head leaves of the budget."""
@@ -251,6 +256,15 @@ class Bridge:
         near = [self.catalog[like].shown_name for like in self.catalog.near(name)]
         text = prompts.not_available(name, near)
         return text if near or self.strategy is None else f"{text} {prompts.search_for_it()}"
+
+
+def _number(limit: Json) -> float | None:
+    """Return a limit as a number of 1 or more, or None where it is none."""
+    if isinstance(limit, str):
+        limit = int(limit) if limit.strip().isdecimal() and len(limit) < 10 else None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        return None
+    return limit
 
 
 def _mistake(text: str, session: Session) -> Answer:

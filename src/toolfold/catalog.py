@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from types import MappingProxyType
 
 from toolfold.errors import NameClashError, UnknownToolError
+from toolfold.memo import Memo
 from toolfold.scope import Scope
 from toolfold.tool import Tool
 from toolfold.wire import read
@@ -25,6 +26,7 @@ _NOT_IN_NAMES = re.compile(r"[!?,;=(){}\[\]<>|]")
 _NEAR_ENOUGH = 0.6
 _NEAR_TO_THE_BEST = 0.25
 _COMPARED_AT_MOST = 200
+_FORMS: Memo[str, Mapping[str, str | None]] = Memo(32)
 
 
 class Catalog:
@@ -41,7 +43,7 @@ class Catalog:
         NameClashError: Two tools have one name, or one name on the wire.
     """
 
-    __slots__ = ("_bare", "_by_name", "_by_wire", "_fingerprint", "_tools")
+    __slots__ = ("_by_name", "_by_wire", "_fingerprint", "_forms", "_tools")
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = tuple(tools)
@@ -49,7 +51,7 @@ class Catalog:
         self._by_wire: dict[str, Tool] = {tool.wire_name: tool for tool in self._tools}
         if len(self._by_wire) != len(self._tools):
             _raise_clash(self._tools)
-        self._bare: dict[str, Tool | None] | None = None
+        self._forms: Mapping[str, str | None] | None = None
         self._fingerprint: str | None = None
 
     @classmethod
@@ -125,9 +127,25 @@ class Catalog:
             return tool
         if _NOT_IN_NAMES.search(name):
             return None
-        if self._bare is None:
-            self._bare = _bare_names(self._tools)
-        return self._bare.get(_plain(name))
+        meant = self.warm().get(_plain(name))
+        return None if meant is None else self._by_name[meant]
+
+    def warm(self) -> Mapping[str, str | None]:
+        """Learn the forms of the names, once for each content, and return them."""
+        if self._forms is None:
+            self._forms = _FORMS.get_or(self.fingerprint, lambda: _name_forms(self._tools))
+        return self._forms
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the forms of the names are known, so that `find` looks up and makes nothing."""
+        return self._forms is not None or _FORMS.get(self.fingerprint) is not None
+
+    def finds_at_once(self, name: str) -> bool:
+        """Whether there is a tool that a model means by `name`, and it takes no time to say."""
+        if name in self._by_name or name in self._by_wire:
+            return True
+        return self.is_warm and self.find(name) is not None
 
     def near(self, name: str, limit: int = 3) -> tuple[str, ...]:
         """Return the names that resemble a misspelt one, closest first."""
@@ -161,15 +179,15 @@ def _plain(name: str) -> str:
     return _SEPARATORS.sub(" ", name.lower()).strip()
 
 
-def _bare_names(tools: Iterable[Tool]) -> dict[str, Tool | None]:
-    """Return the tools by every short or long form of their names; None where two share it."""
-    forms: dict[str, Tool | None] = {}
+def _name_forms(tools: Iterable[Tool]) -> dict[str, str | None]:
+    """Return the names by every short or long form of them; None where two share it."""
+    forms: dict[str, str | None] = {}
     for tool in tools:
         own = {_plain(tool.name), _plain(tool.bare_name)}
         if tool.source is not None:
             own.add(_plain(f"{tool.source} {tool.bare_name}"))
         for form in own - {""}:
-            forms[form] = None if form in forms else tool
+            forms[form] = None if form in forms else tool.name
     return forms
 
 

@@ -1,16 +1,15 @@
 """Fold a list of tools into what the model sees.
 
 `fold` is pure: tools, settings, scope and session in, a `Folded` out. Below the gate the
-tools go out as they came in; above it the deferrable ones leave, or lose their
-parameters, and the bridge's tools come in. The same input gives the same bytes.
+tools go out as they came in; above it the strategy says which leave, lose their parameters
+or come in. The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from toolfold import prompts
 from toolfold.answer import Answer, Invocation
@@ -18,22 +17,22 @@ from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog, owner
 from toolfold.costs import list_tokens, tool_costs
 from toolfold.errors import ConfigError, NameClashError
-from toolfold.gate import judge
+from toolfold.gate import Verdict, judge
 from toolfold.intake import intake
-from toolfold.memo import Memo
-from toolfold.render import listing_text
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
+from toolfold.settings.model import StrategyName
+from toolfold.strategy import ListChange, strategy_of
 from toolfold.tokens import TokenCounter, compact, context_window, estimate
 from toolfold.tool import Json, Shape, Tool
+from toolfold.wire import Entry
 from toolfold.wire.assemble import assemble, default_shape
 
 __all__ = ["Folded", "Report", "fold"]
 
 _log = logging.getLogger(__name__)
-_SEARCH_TOOLS: Memo[tuple[str, str, str, int, str], Tool] = Memo(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Report:
     active: bool
     """Whether anything was folded."""
 
-    strategy: Literal["bridge", "stub"]
+    strategy: StrategyName
     """How, where anything was."""
 
     reason: str
@@ -107,6 +106,11 @@ class Folded:
     bridge: Bridge
     """What answers the model's calls."""
 
+    hidden: tuple[str, ...]
+    """The names of the tools that the model does not see in full."""
+
+    _assembly: _Assembly = field(repr=False, compare=False)
+
     @property
     def catalog(self) -> Catalog:
         """Every tool of the scope, folded or not."""
@@ -125,9 +129,35 @@ class Folded:
         """
         return self.bridge.resolve(name, arguments, self.session if session is None else session)
 
-    def may_block(self, name: str) -> bool:
-        """Whether resolving a call may take long: an index is built, an endpoint asked."""
-        return self.active and name == prompts.TOOL_SEARCH
+    def may_block(self, name: str, arguments: Json = None) -> bool:
+        """Whether resolving a call may take long.
+
+        A host with an event loop resolves such a call in a thread: the first search of a
+        catalog builds its index, a reranker asks an endpoint, and for a name that nothing has
+        all others are compared. A call by a tool's name and a search of an index that is
+        there are done at once.
+
+        Args:
+            name: The tool name that the model called.
+            arguments: Its arguments, as an object or as JSON text.
+        """
+        return self.bridge.may_block(name, arguments)
+
+    def for_session(self, session: Session) -> Folded:
+        """Return the same tools as another moment of the conversation sees them.
+
+        Nothing is read, judged or counted again but the list that goes out, and not even
+        that where the strategy shows every conversation the same.
+
+        Args:
+            session: The conversation so far.
+        """
+        if session == self.session:
+            return self
+        strategy = self.bridge.strategy
+        if strategy is None or not strategy.reveals or session.revealed == self.session.revealed:
+            return replace(self, session=session)
+        return self._assembly.shown(session)
 
 
 def fold(
@@ -184,87 +214,88 @@ def fold(
     costs = tool_costs(entries, out, count)
     verdict = judge(every, costs, settings, context_length, is_folded=is_folded)
 
-    strategy = settings.strategy if verdict.folded else None
     catalog = _catalog(every, lenient=lenient)
-    folded = _folded(catalog, verdict.folded)
-    change = _NO_CHANGE
-    if strategy == "bridge":
-        change = _to_bridge(folded, catalog, settings, count)
-    elif strategy == "stub":
-        change = _to_stubs(folded, session, prompts.TEXTS[settings.bridge_texts])
-    written = assemble(entries, out, change.records, change.added)
-    before = list_tokens(entries, out, count)
-    report = Report(
-        active=strategy is not None,
-        strategy=settings.strategy,
-        reason=verdict.reason,
-        tools_before=len(every),
-        tools_after=len(every) - change.left + len(change.added),
-        kept=len(every) - change.hidden,
-        deferred=change.hidden,
-        tokens_before=before,
-        tokens_after=count(compact(written)) if strategy else before,
-        deferrable_tokens=verdict.deferrable_tokens,
-        threshold_tokens=verdict.threshold_tokens,
+    strategy = strategy_of(settings)
+    assembly = _Assembly(
+        entries=entries,
+        shape=out,
+        verdict=verdict,
         context_length=context_length,
-    )
-    if strategy:
-        in_tokens = strategy == "bridge"
-        _log.info(
-            "folding is active: %d kept, %d deferred (~%d tokens, threshold ~%d%s)",
-            report.kept,
-            report.deferred,
-            report.deferrable_tokens,
-            report.threshold_tokens if in_tokens else settings.threshold,
-            "" if in_tokens else " tools",
-        )
-    return Folded(
-        tools=written,
-        active=strategy is not None,
-        report=report,
-        guidance=change.guidance,
-        session=session,
+        tokens_before=list_tokens(entries, out, count),
+        tools_before=len(every),
         bridge=Bridge(
-            catalog, folded, settings, strategy, ranker or chosen_ranker(settings), count
+            catalog,
+            _folded(catalog, verdict.folded),
+            settings,
+            strategy if verdict.folded else None,
+            ranker or chosen_ranker(settings, strategy.ranker),
+            count,
         ),
     )
+    folded = assembly.shown(session)
+    if folded.active:
+        in_tokens = strategy.gate == "tokens"
+        _log.info(
+            "folding is active: %d kept, %d deferred (~%d tokens, threshold ~%d%s)",
+            folded.report.kept,
+            folded.report.deferred,
+            folded.report.deferrable_tokens,
+            folded.report.threshold_tokens if in_tokens else settings.threshold,
+            "" if in_tokens else " tools",
+        )
+    return folded
 
 
-class _Change(NamedTuple):
-    """What happens to the list of tools."""
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    """All of a fold that does not depend on the conversation."""
 
-    records: Mapping[str, Mapping[str, Json] | None]
-    """By name: the parameters that a tool is shown with, or None where it leaves."""
-    added: Sequence[Tool]
-    """What comes in."""
-    hidden: int
-    """How many tools are not shown in full."""
-    left: int
-    """How many are not shown at all."""
-    guidance: str | None
-    """What to tell the model about it."""
+    entries: Sequence[Entry]
+    shape: Shape
+    verdict: Verdict
+    context_length: int | None
+    tokens_before: int
+    tools_before: int
+    bridge: Bridge
+
+    def shown(self, session: Session) -> Folded:
+        """Return the fold as a conversation sees it."""
+        bridge, verdict = self.bridge, self.verdict
+        change = _NO_CHANGE
+        if bridge.strategy is not None:
+            change = bridge.strategy.change(
+                bridge.folded, bridge.catalog, session, bridge.settings, bridge.count
+            )
+        active = bridge.strategy is not None
+        written = assemble(self.entries, self.shape, change.records, change.added, change.revealed)
+        entered = len(change.added) + len(change.revealed)
+        report = Report(
+            active=active,
+            strategy=bridge.settings.strategy,
+            reason=verdict.reason,
+            tools_before=self.tools_before,
+            tools_after=self.tools_before - change.left + entered,
+            kept=self.tools_before - len(change.hidden),
+            deferred=len(change.hidden),
+            tokens_before=self.tokens_before,
+            tokens_after=bridge.count(compact(written)) if active else self.tokens_before,
+            deferrable_tokens=verdict.deferrable_tokens,
+            threshold_tokens=verdict.threshold_tokens,
+            context_length=self.context_length,
+        )
+        return Folded(
+            tools=written,
+            active=active,
+            report=report,
+            guidance=change.guidance or None,
+            session=session,
+            bridge=bridge,
+            hidden=tuple(change.hidden),
+            _assembly=self,
+        )
 
 
-_NO_CHANGE = _Change({}, (), 0, 0, None)
-
-
-def _to_bridge(
-    folded: Catalog, catalog: Catalog, settings: Settings, count: TokenCounter
-) -> _Change:
-    """Let the folded tools leave, and the bridge's come in."""
-    texts = prompts.TEXTS[settings.bridge_texts]
-    search = _search_tool(folded, catalog, settings, count)
-    added = (search, prompts.describe_tool(texts), prompts.call_tool(texts))
-    records = dict.fromkeys(folded.names)
-    return _Change(records, added, len(folded), len(folded), texts.guidance)
-
-
-def _to_stubs(folded: Catalog, session: Session, texts: prompts.Texts) -> _Change:
-    """Let the folded tools lose their parameters, but for those that are revealed."""
-    hidden = [name for name in folded.names if name not in session.revealed]
-    records = dict.fromkeys(hidden, texts.stub_parameters)
-    added = (prompts.stub_search_tool(len(folded), texts),)
-    return _Change(records, added, len(hidden), 0, texts.stub_guidance)
+_NO_CHANGE = ListChange({}, (), "", (), 0)
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
@@ -293,17 +324,3 @@ def _refuse_bridge_names(tools: Iterable[Tool]) -> None:
                 (owner(tool), "toolfold's bridge"),
                 hint="rename the tool: the bridge needs this name",
             )
-
-
-def _search_tool(
-    folded: Catalog, catalog: Catalog, settings: Settings, count: TokenCounter
-) -> Tool:
-    def made() -> Tool:
-        budget = settings.listing_max_tokens
-        listing = listing_text(folded, catalog, settings.listing, budget, count)
-        return prompts.search_tool(len(folded), listing, prompts.TEXTS[settings.bridge_texts])
-
-    if count is not estimate:
-        return made()
-    kind = (settings.listing, settings.listing_max_tokens, settings.bridge_texts)
-    return _SEARCH_TOOLS.get_or((folded.fingerprint, catalog.fingerprint, *kind), made)

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from toolfold.scope import matches
 from toolfold.settings import Settings
+from toolfold.strategy import strategy_of
 from toolfold.tool import Policy, Tool
 
 __all__ = ["UNKNOWN_WINDOW_TOKENS", "Verdict", "judge"]
@@ -72,7 +73,7 @@ def judge(
         return verdict("none", "no tool is deferrable")
     if settings.enabled == "on":
         return verdict("all", "folding is on")
-    if settings.strategy == "stub":
+    if strategy_of(settings).gate == "tools":
         opens = len(tools) >= settings.threshold
         compared = f"{len(tools)} tools, {'at least' if opens else 'fewer than'} the threshold"
         reason = f"{compared} of {settings.threshold}"

@@ -35,10 +35,22 @@ def search_text(
     budget: int,
     count: TokenCounter,
     fruitless: int,
-    reveals: bool,
+    foot: str,
+    in_full: bool,
     needs_left_out: int = 0,
 ) -> str:
-    """Return the answer to a search, need by need."""
+    """Return the answer to a search, need by need.
+
+    Args:
+        groups: The needs, each with its hits and the core tool that it names.
+        folded: The tools that were searched.
+        budget: How many tokens the answer may take.
+        count: Counts them.
+        fruitless: How many searches in a row have found nothing.
+        foot: What stands below hits.
+        in_full: Whether a hit is shown with its whole definition, where there is room.
+        needs_left_out: How many needs were not searched.
+    """
     room = budget - _SPARE_TOKENS
     heads: list[str] = []
     for group in groups:
@@ -57,7 +69,7 @@ def search_text(
         for (_, hits, _), own in zip(groups, lines, strict=True):
             if rank >= len(hits):
                 continue
-            line = _line(hits[rank], shown, room, count, reveals)
+            line = _line(hits[rank], shown, room, count, in_full)
             if line is None:
                 left_out += 1
                 continue
@@ -70,7 +82,7 @@ def search_text(
     if needs_left_out:
         parts.append(prompts.needs_left_out(needs_left_out))
     if shown:
-        parts.append(prompts.REVEALED_FOOT if reveals else prompts.HITS_FOOT)
+        parts.append(foot)
     return "\n".join(parts)
 
 
@@ -96,12 +108,12 @@ def _no_match(need: str, folded: Catalog, fruitless: int, room: int, count: Toke
     return text
 
 
-def _line(hit: Hit, shown: set[str], room: int, count: TokenCounter, reveals: bool) -> str | None:
+def _line(hit: Hit, shown: set[str], room: int, count: TokenCounter, in_full: bool) -> str | None:
     """Return a hit in the fullest form there is room for, or None."""
     short = prompts.hit_in_short(hit.tool.shown_name)
     forms = [prompts.hit(hit.signature, hit.source, hit.summary), short]
-    if reveals:
-        forms.insert(0, f"- {_definition(hit.tool, None)}")
+    if in_full:
+        forms.insert(0, prompts.hit_in_full(_definition(hit.tool, None)))
     for form in [short] if hit.name in shown else forms:
         if count(form) < room:
             return form
@@ -240,8 +252,7 @@ def listing_text(
         short = short if short.isprintable() else tool.wire_name
         by_source.setdefault(tool.source or "", []).append(short)
     lines = {
-        source: f"{prompts.source_name(source)}: {' '.join(sorted(names))}"
-        for source, names in by_source.items()
+        source: prompts.listed_names(source, sorted(names)) for source, names in by_source.items()
     }
     collapsed: set[str] = set()
     for source in [None, *sorted(by_source, key=lambda s: (-len(by_source[s]), s))]:
@@ -257,12 +268,12 @@ def _names_by_source(
     lines: Mapping[str, str], by_source: Mapping[str, Sequence[str]], collapsed: set[str]
 ) -> str:
     listed = [
-        f"{prompts.source_name(source)} ({len(by_source[source])})"
+        prompts.listed_source(source, len(by_source[source]))
         if source in collapsed
         else lines[source]
         for source in sorted(lines)
     ]
-    return ", by source:\n" + "\n".join(listed)
+    return prompts.listed_by_source(listed)
 
 
 def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:
@@ -273,8 +284,8 @@ def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:
     others = len(folded) - sum(sources.values())
     shown = len(sources)
     while shown:
-        text = f" of {prompts.source_counts(sources, shown, others)}."
+        text = prompts.of_sources(sources, shown, others)
         if count(text) <= budget:
             return text
         shown //= 2
-    return f" of {prompts.plural(len(sources), 'source')}."
+    return prompts.of_many_sources(len(sources))

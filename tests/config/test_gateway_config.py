@@ -587,3 +587,60 @@ def test_the_nearest_configuration_is_read(tmp_path: Path, monkeypatch: pytest.M
     other = written(tmp_path, '{"mcpServers": {"named": {"command": "x"}}}', "other.json")
     assert load_gateway(environ={"TOOLFOLD_CONFIG": str(other)}).servers[0].name == "named"
     assert load_gateway(user_config(), {}).servers[0].name == "users"
+
+
+# ---- which strategy counts
+
+MODE_HINT = "write `strategy: {}` under `tools: tool_search:` in its place"
+OBEYED = "`strategy: stub` is obeyed: clients list every tool, without parameters at first"
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "notes"),
+    [
+        ("serve: {lazy: true}\n", "bridge", ()),
+        ("tools: {tool_search: {strategy: reveal}}\n", "reveal", ()),
+        ("tools: {tool_search: {strategy: stub}}\n", "stub", (OBEYED,)),
+        (
+            "serve: {mode: reveal}\n",
+            "reveal",
+            (
+                "`serve.mode: reveal` is still understood and wins over `strategy: bridge`; "
+                + MODE_HINT.format("reveal"),
+            ),
+        ),
+        (
+            "serve: {mode: reveal}\ntools: {tool_search: {strategy: reveal}}\n",
+            "reveal",
+            ("`serve.mode: reveal` is still understood; " + MODE_HINT.format("reveal"),),
+        ),
+        (
+            "serve: {mode: bridge}\ntools: {tool_search: {strategy: stub}}\n",
+            "bridge",
+            (
+                "`serve.mode: bridge` is still understood and wins over `strategy: stub`; "
+                + MODE_HINT.format("bridge"),
+            ),
+        ),
+    ],
+)
+def test_the_strategy_that_counts_is_told_where_another_may_be_expected(
+    text: str, strategy: str, notes: tuple[str, ...], tmp_path: Path
+) -> None:
+    config = load_gateway(written(tmp_path, text), {})
+
+    assert (config.folding.strategy, config.notes) == (strategy, notes)
+
+
+def test_a_strategy_that_is_asked_for_wins_over_the_file_without_a_word(tmp_path: Path) -> None:
+    text = "serve: {mode: bridge}\ntools: {tool_search: {strategy: reveal}}\n"
+
+    config = load_gateway(written(tmp_path, text), {}, strategy="stub")
+
+    assert (config.folding.strategy, config.notes) == ("stub", ())
+
+
+def test_the_environment_says_the_strategy_too(tmp_path: Path) -> None:
+    config = load_gateway(written(tmp_path, "serve: {}\n"), {"TOOLFOLD_STRATEGY": "stub"})
+
+    assert (config.folding.strategy, config.notes) == ("stub", (OBEYED,))

@@ -88,7 +88,7 @@ def test_every_name_a_module_exports_is_there(path: Path) -> None:
         ("tool", {"errors"}),
         ("scope", {"errors", "tool"}),
         ("wire", {"errors", "memo", "tool", "wire"}),
-        ("catalog", {"errors", "scope", "tool", "wire"}),
+        ("catalog", {"errors", "memo", "scope", "tool", "wire"}),
         ("tokens", {"errors", "tool"}),
         ("signature", {"bounds", "memo", "tool"}),
         ("settings", {"errors", "settings"}),
@@ -102,8 +102,34 @@ def test_the_lower_rooms_import_only_lower_ones(room: str, allowed: set[str]) ->
 
 def test_search_knows_nothing_of_sources_nor_of_what_a_model_reads() -> None:
     for path in files("search"):
-        upper = {"sources", "fold", "bridge", "prompts", "render", "cli", "evaluation", "wire"}
+        upper = {
+            "sources", "strategy", "fold", "bridge", "prompts", "render", "cli", "evaluation",
+            "wire",
+        }  # fmt: skip
         assert not rooms(path, nested=True) & upper, path
+
+
+def test_strategies_know_nothing_of_who_asks_them() -> None:
+    for path in files("strategy"):
+        assert not rooms(path, nested=True) & {"bridge", "gate", "fold"}, path
+
+
+def test_only_the_strategies_themselves_and_their_settings_know_their_names() -> None:
+    """Nothing else asks which strategy it is: what differs, a strategy says."""
+    names = {"stub", "reveal"}
+    owners = {"strategy", "settings", "evaluation"}
+    found = {
+        (path.relative_to(SOURCE).as_posix(), node.lineno)
+        for path in MODULES
+        if path.relative_to(SOURCE).parts[0] not in owners
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Compare)
+        for side in (node.left, *node.comparators)
+        if isinstance(side, ast.Constant) and side.value in names
+    }
+
+    # The gateway tells once that it obeys a name that it passed over before.
+    assert {path for path, _ in found} <= {"config/gateway_config.py"}
 
 
 def test_nothing_below_the_command_line_imports_it() -> None:
@@ -113,7 +139,9 @@ def test_nothing_below_the_command_line_imports_it() -> None:
 
 
 def test_fold_imports_nothing_that_stands_on_it() -> None:
-    for room in ("fold", "bridge", "gate", "render", "prompts", "answer", "arguments"):
+    for room in (
+        "fold", "bridge", "strategy", "gate", "render", "prompts", "answer", "arguments",
+    ):  # fmt: skip
         for path in files(room):
             upper = {"cli", "evaluation", "demo", "runtime", "serve", "checkup"}
             assert not rooms(path, nested=True) & upper, path

@@ -148,6 +148,56 @@ def test_reveal_adds_what_a_search_found_to_the_list_of_that_client() -> None:
     run(main)
 
 
+def test_with_stubs_a_client_is_told_when_a_search_has_loaded_parameters() -> None:
+    async def main() -> None:
+        told = asyncio.Event()
+
+        async def listen(message: object) -> None:
+            if isinstance(message, t.ToolListChangedNotification):
+                told.set()
+
+        async with (
+            gateway(odd("one"), settings={"enabled": "on", "strategy": "stub"}) as made,
+            client(made, message_handler=listen) as c,
+            client(made) as other,
+        ):
+
+            async def parameters(who: Any) -> Any:
+                listed = {tool.name: tool for tool in (await who.list_tools()).tools}
+                assert list(listed)[-1] == "tool_search"
+                return listed["one__echo"].input_schema.get("properties")
+
+            assert await parameters(c) == {}
+            found = said(await c.call_tool("tool_search", {"query": "one__echo"}))
+            assert found.endswith("Their parameters are loaded. Call them directly.")
+            await asyncio.wait_for(told.wait(), 5)
+            assert "x" in await parameters(c)
+            assert await parameters(other) == {}
+            assert said(await c.call_tool("one__echo", {"x": "a"})) == "one:a"
+
+    run(main)
+
+
+def test_a_client_is_told_when_a_describe_has_added_to_its_list() -> None:
+    async def main() -> None:
+        told = asyncio.Event()
+
+        async def listen(message: object) -> None:
+            if isinstance(message, t.ToolListChangedNotification):
+                told.set()
+
+        settings = {"enabled": "on", "strategy": "reveal"}
+        async with (
+            gateway(odd("one"), settings=settings) as made,
+            client(made, message_handler=listen) as c,
+        ):
+            await c.call_tool("tool_describe", {"name": "one__echo"})
+            await asyncio.wait_for(told.wait(), 5)
+            assert names(await c.list_tools()) == ["tool_search", "tool_describe", "one__echo"]
+
+    run(main)
+
+
 def test_a_lazy_server_is_searched_from_memory_and_started_by_its_first_call(
     tmp_path: Path,
 ) -> None:

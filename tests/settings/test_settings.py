@@ -302,7 +302,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         ("max_search_limit: 51", "`max_search_limit` is 51", "write a whole number from 1 to 50"),
         ("max_search_limit: 0", "`max_search_limit` is 0", "write a whole number from 1 to 50"),
         ("max_search_limit: 2.5", "`max_search_limit` is 2.5", "write a whole number from 1 to 50"),
-        ("strategy: native", "`strategy` is 'native'", "write bridge | stub"),
+        ("strategy: native", "`strategy` is 'native'", "write bridge | stub | reveal"),
         ("core: read_file", "`core` is the text 'read_file', not a list", "write [read_file]"),
         ("core: 3", "`core` is 3", "write a list of names or patterns"),
         ("core: [3]", "`core` is 3", "write a text"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from toolfold import prompts
 from toolfold.errors import ConfigError
 from toolfold.sources.calls import Output, PendingCall
 from toolfold.sources.catalog_file import load_catalog
@@ -45,8 +46,7 @@ def open_tools(files: Iterable[str] = (), catalog: str | None = None) -> Registr
 
 
 async def _not_connected(call: PendingCall) -> Json:
-    text = f"{call.tool.shown_name} is not connected here: only its definition is known. Say so."
-    return Output(text, is_error=True)
+    return Output(prompts.not_connected(call.tool.shown_name), is_error=True)
 
 
 def _add_module(registry: Registry, path: Path) -> None:

@@ -11,6 +11,7 @@ import click
 from toolfold.cli import options
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
+from toolfold.settings.model import StrategyName
 from toolfold.tool import Shape
 from toolfold.wire import read
 
@@ -20,7 +21,7 @@ from toolfold.wire import read
 @click.option(
     "--context-length", metavar="N", type=click.IntRange(1), help="The model's window, in tokens"
 )
-@click.option("--strategy", type=click.Choice(["bridge", "stub"]), help="How to fold")
+@click.option("--strategy", type=click.Choice(get_args(StrategyName)), help="How to fold")
 @click.option("--enabled", type=click.Choice(["auto", "on", "off"]), help="Whether to fold")
 @click.option(
     "--listing", type=click.Choice(["off", "sources", "names"]), help="What the search tool lists"
@@ -94,11 +95,7 @@ def _object(folded: Folded, diff: bool) -> dict[str, Any]:
 
 def _changes(folded: Folded) -> tuple[list[str], list[str]]:
     seen = [tool.name for entry in read(folded.tools) for tool in entry.tools]
-    if folded.report.strategy == "stub":
-        hidden = [n for n in folded.bridge.folded.names if n not in folded.session.revealed]
-    else:
-        hidden = list(folded.bridge.folded.names)
-    return [name for name in seen if folded.catalog.find(name) is None], hidden
+    return [name for name in seen if folded.catalog.find(name) is None], list(folded.hidden)
 
 
 def _print(folded: Folded) -> None:
@@ -108,9 +105,10 @@ def _print(folded: Folded) -> None:
 
 def _print_diff(folded: Folded) -> None:
     entered, left = _changes(folded)
-    mark = "~" if folded.report.strategy == "stub" else "-"
+    seen = {tool.name for entry in read(folded.tools) for tool in entry.tools}
     for name in left:
-        click.secho(f"{mark} {name}", fg="yellow" if mark == "~" else "red")
+        stays = folded.catalog[name].wire_name in seen or name in seen
+        click.secho(f"{'~' if stays else '-'} {name}", fg="yellow" if stays else "red")
     for name in entered:
         click.secho(f"+ {name}", fg="green")
     click.echo(str(folded.report))

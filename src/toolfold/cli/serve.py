@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from toolfold.cli import options
 from toolfold.errors import ConfigError
+from toolfold.settings.model import StrategyName
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     help="Serve streamable HTTP at /mcp instead of standard input and output",
 )  # fmt: skip
 @click.option(
-    "--mode", type=click.Choice(["bridge", "reveal"]),
-    help="Show three tools for the folded ones, or add what a search finds to the list",
+    "--strategy", "--mode", type=click.Choice(get_args(StrategyName)),
+    help="Show three tools for the folded ones, all of them without parameters, or add what a "
+    "search finds to the list",
 )  # fmt: skip
 @click.option(
     "--lazy", is_flag=True, help="Start servers whose tools are known at their first call"
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 def command(
     config: str | None,
     http: str | None,
-    mode: str | None,
+    strategy: str | None,
     lazy: bool,
     context_length: int | None,
     allow: tuple[str, ...],
@@ -66,7 +68,7 @@ def command(
       toolfold serve --http 127.0.0.1:8765 --allow '@github' --deny '*delete*'
     """
     address = None if http is None else _address(http)
-    loaded = _loaded(config, mode, lazy, context_length)
+    loaded = _loaded(config, strategy, lazy, context_length)
     from toolfold.scope import Scope
     from toolfold.serve.run_gateway import How, serve_http, serve_stdio
 
@@ -78,12 +80,12 @@ def command(
 
 
 def _loaded(
-    config: str | None, mode: str | None, lazy: bool, context_length: int | None
+    config: str | None, strategy: str | None, lazy: bool, context_length: int | None
 ) -> GatewayConfig:
     """Return the configuration, with the command line's own over it."""
     from toolfold.config.gateway_config import load_gateway
 
-    loaded = load_gateway(config, strict=False)
+    loaded = load_gateway(config, strict=False, strategy=strategy)
     if not loaded.servers:
         where = f"`{loaded.path}` names" if loaded.path else "there is no configuration that names"
         raise ConfigError(
@@ -91,7 +93,6 @@ def _loaded(
             hint="give --config FILE with `mcpServers`, or run `toolfold import` to find yours",
         )
     changes: dict[str, Any] = {
-        "mode": mode,
         "context_length": context_length,
         "lazy": True if lazy else None,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,20 @@ class GatewayConfig:
     notes: tuple[str, ...] = ()
     """What a person may want to know of a file that can be used all the same."""
 
+    @property
+    def folding(self) -> Settings:
+        """How the gateway folds: the settings, with the strategy that counts."""
+        if self.serve.mode is None:
+            return self.settings
+        return replace(self.settings, strategy=self.serve.mode)
+
 
 def load_gateway(
     path: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
     *,
     strict: bool = True,
+    strategy: str | None = None,
 ) -> GatewayConfig:
     """Return the gateway's configuration.
 
@@ -65,6 +73,7 @@ def load_gateway(
         environ: The environment; the process's own by default.
         strict: Whether a server that cannot be used is an error. Otherwise it comes with
             its `problem`, and the others are not touched by it.
+        strategy: The strategy, whatever file and environment say.
 
     Raises:
         ConfigError: The file cannot be read, a key of ours is unknown or a value cannot
@@ -73,7 +82,7 @@ def load_gateway(
     environ = os.environ if environ is None else environ
     chosen = find_config(path, environ)
     if chosen is None:
-        return GatewayConfig(settings=load_settings(environ=environ))
+        return GatewayConfig(settings=load_settings(environ=environ, strategy=strategy))
     top = read_top(chosen, [item.name for item in fields(Settings)])
     if not (path or environ.get("TOOLFOLD_CONFIG")) and chosen == Path(OWN_FILE):
         _refuse_unasked(top)
@@ -81,11 +90,16 @@ def load_gateway(
     # The variables that hold tokens may be named like settings and are none.
     others = {token.env for token in serve.tokens}
     settings = load_settings(
-        chosen, environ={key: value for key, value in environ.items() if key not in others}
+        chosen,
+        environ={key: value for key, value in environ.items() if key not in others},
+        strategy=strategy,
     )
+    if strategy is not None:
+        serve = replace(serve, mode=None)
     references = References.of(chosen, environ, is_users=chosen == user_config())
     found = _servers(top, references, strict=strict)
-    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, found.notes)
+    notes = (*found.notes, *_strategy_notes(serve, settings, asked=strategy is not None))
+    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, notes)
 
 
 def find_config(
@@ -133,6 +147,20 @@ def _servers(top: Mapping[str, Place], references: References, *, strict: bool) 
     if not given:
         return Read((), (), ())
     return read_servers(top[given[0]], references, strict=strict, key=given[0])
+
+
+def _strategy_notes(serve: ServeSettings, settings: Settings, *, asked: bool) -> list[str]:
+    """Say which strategy counts, where somebody may expect another."""
+    mode, strategy = serve.mode, settings.strategy
+    if mode is not None:
+        wins = "" if mode == strategy else f" and wins over `strategy: {strategy}`"
+        return [
+            f"`serve.mode: {mode}` is still understood{wins}; write `strategy: {mode}` under "
+            "`tools: tool_search:` in its place"
+        ]
+    if strategy == "stub" and not asked:
+        return ["`strategy: stub` is obeyed: clients list every tool, without parameters at first"]
+    return []
 
 
 def _serve(block: Place) -> ServeSettings:

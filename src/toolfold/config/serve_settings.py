@@ -92,10 +92,10 @@ class Token:
 class ServeSettings:
     """How to serve. Frozen and checked: a `ServeSettings` that exists can be used."""
 
-    mode: Literal["bridge", "reveal"] = _key(
-        "bridge",
-        "`bridge` shows three tools in place of the folded ones; `reveal` adds what a search "
-        "finds to the client's own list.",
+    mode: Literal["bridge", "reveal"] | None = _key(
+        None,
+        "The older name of `strategy` under `tools: tool_search:`; still understood, and where "
+        "both are written, this one counts.",
         Kind("choice", choices=("bridge", "reveal")),
     )
     lazy: bool = _key(

@@ -289,7 +289,7 @@ async def _resolved(
     folded: Folded, name: str, arguments: Json, session: Session
 ) -> Answer | Invocation:
     """Resolve a call; beside the event loop where the fold says that it may take long."""
-    if folded.may_block(name):
+    if folded.may_block(name, arguments):
         return await asyncio.to_thread(folded.resolve, name, arguments, session=session)
     return folded.resolve(name, arguments, session=session)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
+from toolfold import prompts
 from toolfold.dispatch.activity import Listener
 from toolfold.dispatch.hooks import Hook
 from toolfold.dispatch.records import Observer
@@ -229,7 +230,7 @@ class Agent:
             description,
             {
                 "type": "object",
-                "properties": {"task": {"type": "string", "description": "All it must know"}},
+                "properties": {"task": {"type": "string", "description": prompts.TASK}},
                 "required": ["task"],
             },
             toolset="agents",
@@ -238,7 +239,7 @@ class Agent:
         async def run(call: PendingCall) -> Output:
             depth = _depth.get()
             if depth >= _NESTED_AT_MOST:
-                return Output("Tasks are delegated too deep. Do this one yourself.", True)
+                return Output(prompts.DELEGATED_TOO_DEEP, True)
             _depth.set(depth + 1)
             scope = self.scope.narrow(deny=(name,)).also(current_call().scope)
             done = await replace(self, scope=scope).run(str(call.arguments["task"]))

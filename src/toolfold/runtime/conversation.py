@@ -191,11 +191,10 @@ class Conversation:
     def _assemble(self) -> Folded:
         """Return what the model sees now: the last fold again while the live tools are the same."""
         seen = (self.agent, self.agent.tools())
-        folded = self._folded if seen == self._seen else None
-        if folded is None or (folded.report.strategy == "stub" and folded.session != self.session):
+        if self._folded is None or seen != self._seen:
             folded = self.agent.assemble(self.session)
-        elif folded.session != self.session:
-            folded = replace(folded, session=self.session)
+        else:
+            folded = self._folded.for_session(self.session)
         self._seen, self._folded, self.report = seen, folded, folded.report
         return folded
 

@@ -19,7 +19,9 @@ _TEXT_LIMIT = 2_000
 
 def prefetched(folded: Folded, text: str) -> tuple[str, tuple[Hit, ...]]:
     """Return the note for a user's message and the hits it names; empty where nothing fits."""
-    if not folded.active or folded.report.strategy != "bridge" or not text.strip():
+    strategy = folded.bridge.strategy
+    # The note says to run them with `tool_call`: it is for lists that have one.
+    if strategy is None or strategy.reveals or not text.strip():
         return "", ()
     hits = folded.bridge.search(one_line(text, _TEXT_LIMIT), _HITS)
     return (prompts.may_help(hit.signature for hit in hits), hits) if hits else ("", ())

@@ -1,10 +1,20 @@
 """Search over a catalog: words, vectors, rankers, and the index that keeps them warm.
 
-Nothing here knows where tools come from or what a model will read.
+Nothing here knows where tools come from or what a model will read. `Ranker`, `Searcher`
+and `Match` are what a ranker of your own is made of: pass it to `fold`.
 """
 
 from toolfold.search.choice import RANKERS, chosen_ranker
-from toolfold.search.index import Index, index_of
-from toolfold.search.ranker import Match, Ranker, Searcher
+from toolfold.search.index import index_of, is_indexed
+from toolfold.search.ranker import Match, Ranker, Searcher, may_wait
 
-__all__ = ["RANKERS", "Index", "Match", "Ranker", "Searcher", "chosen_ranker", "index_of"]
+__all__ = [
+    "RANKERS",
+    "Match",
+    "Ranker",
+    "Searcher",
+    "chosen_ranker",
+    "index_of",
+    "is_indexed",
+    "may_wait",
+]

@@ -36,10 +36,14 @@ RANKERS: dict[str, Callable[[Settings], Ranker]] = {
 """The rankers that come with toolfold, by name. Each is imported when it is chosen."""
 
 
-def chosen_ranker(settings: Settings) -> Ranker:
-    """Return the ranker that settings ask for, its matches reordered where they say so."""
-    own = {"bridge": "hybrid", "stub": "keyword"}[settings.strategy]
-    ranker = RANKERS[own if settings.ranker == "default" else settings.ranker](settings)
+def chosen_ranker(settings: Settings, default: str) -> Ranker:
+    """Return the ranker that settings ask for, its matches reordered where they say so.
+
+    Args:
+        settings: How to rank.
+        default: The name of the ranker that `default` stands for.
+    """
+    ranker = RANKERS[default if settings.ranker == "default" else settings.ranker](settings)
     if not settings.reranker.enabled:
         return ranker
     from toolfold.search.endpoint import Reranked

@@ -68,6 +68,11 @@ class Reranked:
         """Whether scores are probabilities: reordered, they still are the inner ranker's."""
         return self.inner.calibrated
 
+    @property
+    def waits(self) -> bool:
+        """Whether a search may wait: for the endpoint."""
+        return True
+
     def searcher(self, tools: Sequence[Tool]) -> Searcher:
         """Return a searcher over the tools."""
         texts = [(tool.digest, _document(tool)) for tool in tools]

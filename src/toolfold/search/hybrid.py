@@ -19,7 +19,7 @@ from toolfold.search.dense import table
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
 from toolfold.search.lexicon import readings
 from toolfold.search.ranker import Match
-from toolfold.search.scorer import FEATURES, Scorer, scorer
+from toolfold.search.scorer import FEATURES, SIZE_DECADES, Scorer, scorer
 from toolfold.search.text import is_telling, raw_words
 from toolfold.search.vectors import Vectors, best_places
 from toolfold.tool import Tool
@@ -33,11 +33,49 @@ if TYPE_CHECKING:
 __all__ = ["Hybrid", "HybridSearcher"]
 
 CANDIDATES = 40
+"""How many tools words and vectors each propose for the whole request: twice what a search may
+show by default, so that what one finds and the other does not is weighed."""
+
 CLAUSE_CANDIDATES = 12
+"""How many each proposes for one need of several: with six needs, about as many again."""
+
 LITERAL_WORDS = 3
 """Up to how many words a query may be nothing but words of a name."""
 LITERAL_CHANCE = 0.9
 """How probable it is then, at least, that the tool is meant."""
+WHOLE = 0.999
+"""From what share on a name says all of a query: all of it, but for rounding."""
+
+# Numbers of the evidence. As in the scorer, what a number is divided by brings it near 1, and
+# the fitted weights belong to just these numbers.
+
+LOGARITHMS = 3
+"""Divides natural logarithms of scores and of word counts: that of 20 is 3."""
+
+DEVIATIONS = 5
+"""Divides a cosine's distance from the mean of all tools, in standard deviations."""
+
+CLAUSES = 4
+"""Divides the number of needs; a request rarely names more."""
+
+RANK_HALF = 5
+"""At this rank the evidence of a rank is one half: about where a search's answer ends."""
+
+CLAUSE_RANK_HALF = 3
+"""The same for one need of several, of which fewer hits are looked at."""
+
+NAME_AT_MOST = 2
+"""Caps the share of a name that was said: it has no bound where no word of the name tells."""
+
+LEXICAL_SHARE, GAP_SHARE, COVERAGE_SHARE = 0.5, 1.5, 0.3
+"""How words, meaning and coverage add up to the order within a need: a rough one, which the
+network weighs among others. Cosines differ by little, so their gap is weighed up."""
+
+LEAST = 1e-6
+"""Stands for a best score of 0, so that nothing is divided by it."""
+
+RANK_DIGITS = 5
+"""Digits at which values are equal for a rank: sums of floats differ behind them."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +87,7 @@ class Hybrid:
 
     name = "hybrid"
     calibrated = True
+    waits = False
 
     def searcher(self, tools: Sequence[Tool]) -> HybridSearcher:
         """Return a searcher over the tools."""
@@ -140,7 +179,7 @@ class HybridSearcher:
         words = list(raw_words(query))
         if len([word for word in words if is_telling(word)] or words) > LITERAL_WORDS:
             return False
-        return bool((evidence.features[:, FEATURES.index("name_share")] > 0.999).any())
+        return bool((evidence.features[:, FEATURES.index("name_share")] > WHOLE).any())
 
     def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
         """Put tools whose names hold the letters of the query first, where no word fits."""
@@ -169,7 +208,7 @@ class HybridSearcher:
         cosine = self._vectors.exact(vectors, places)
         rows = slice(1, None) if len(texts) > 1 else slice(0, 1)
 
-        tops = [max(float(scores.max()), 1e-6) for scores in lexical]
+        tops = [max(float(scores.max()), LEAST) for scores in lexical]
         lex = lexical[0][places]
         whole = cosine[0]
         coverage = said.covered[0]
@@ -178,31 +217,35 @@ class HybridSearcher:
         own = zip(lexical[rows], tops[rows], strict=True)
         clause_lexical = np.stack([scores[places] / top for scores, top in own])
         clause_coverage = said.covered[rows]
-        simple = clause_lexical * 0.5 + 1.5 * clause_gap + 0.3 * clause_coverage
+        simple = (
+            clause_lexical * LEXICAL_SHARE
+            + GAP_SHARE * clause_gap
+            + COVERAGE_SHARE * clause_coverage
+        )
         rank = np.stack([_ranks(row) for row in simple])
         features: dict[str, Any] = {
             "lex_top": lex / tops[0],
-            "lex_log": np.log1p(lex) / 3,
+            "lex_log": np.log1p(lex) / LOGARITHMS,
             "coverage": coverage,
             "coverage_gap": coverage - coverage.max(),
             "cosine": whole,
             "cosine_gap": whole - near.best[0],
-            "cosine_z": z / 5,
-            "name_said": np.minimum(said.named / self._words.name_mass[places], 2),
+            "cosine_z": z / DEVIATIONS,
+            "name_said": np.minimum(said.named / self._words.name_mass[places], NAME_AT_MOST),
             "name_share": said.named / said.mass,
-            "lex_rank": 5 / (5 + _ranks(lex)),
-            "dense_rank": 5 / (5 + _ranks(whole)),
+            "lex_rank": RANK_HALF / (RANK_HALF + _ranks(lex)),
+            "dense_rank": RANK_HALF / (RANK_HALF + _ranks(whole)),
             "clause_cosine": cosine[rows].max(0),
             "clause_gap": clause_gap.max(0),
             "clause_lex": clause_lexical.max(0),
             "clause_coverage": clause_coverage.max(0),
-            "clause_rank": 3 / (3 + rank.min(0)),
+            "clause_rank": CLAUSE_RANK_HALF / (CLAUSE_RANK_HALF + rank.min(0)),
             "best_coverage": float(coverage.max()),
             "best_cosine": float(near.best[0]),
-            "best_z": float(z.max()) / 5,
-            "length": log1p(said.length) / 3,
-            "clauses": len(needs) / 4,
-            "size": log10(self._words.size + 1) / 4,
+            "best_z": float(z.max()) / DEVIATIONS,
+            "length": log1p(said.length) / LOGARITHMS,
+            "clauses": len(needs) / CLAUSES,
+            "size": log10(self._words.size + 1) / SIZE_DECADES,
         }
         columns = np.empty((len(places), len(FEATURES)), dtype=np.float32)
         for i, name in enumerate(FEATURES):
@@ -230,5 +273,5 @@ def _ranks(values: Floats) -> NDArray[np.intp]:
     """Return how many values are greater than each: equals share a rank, in whatever order."""
     import numpy as np
 
-    rounded = np.round(values, 5)
+    rounded = np.round(values, RANK_DIGITS)
     return len(values) - np.searchsorted(np.sort(rounded), rounded, side="right")

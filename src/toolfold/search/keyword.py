@@ -19,6 +19,7 @@ NAME_SCORE = 3
 DESCRIPTION_SCORE = 1
 EXACT_NAME_BONUS = 100
 HITS_AT_MOST = 8
+"""The most that a search finds, and the most that a stub search reveals at once."""
 
 _DESCRIPTION_LIMIT = 4_000
 _WRAPPING = "\"'`.,;:!?()[]{}<>*"
@@ -30,6 +31,7 @@ class Keyword:
 
     name = "keyword"
     calibrated = False
+    waits = False
 
     def searcher(self, tools: Sequence[Tool]) -> KeywordSearcher:
         """Return a searcher over the tools."""

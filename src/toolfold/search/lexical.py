@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["BM25", "BM25Searcher", "Words", "query_terms", "top_matches"]
 
 K1 = 1.2
+"""How soon more of the same word stops counting: the usual value, as in Lucene."""
+
 FIELD_WEIGHTS = {
     "name": 3.0,
     "source": 0.7,
@@ -36,6 +38,9 @@ FIELD_WEIGHTS = {
     "details": 0.25,
     "aliases": 3.0,
 }
+"""What a word counts by its place: names and aliases say what a tool is, while the texts of
+parameters (`details`) hold many words by chance."""
+
 FIELD_LENGTH_NORMS = {
     "name": 0.3,
     "source": 0.3,
@@ -44,9 +49,14 @@ FIELD_LENGTH_NORMS = {
     "details": 0.6,
     "aliases": 0.3,
 }
+"""How much less a word counts in a long field, from 0, not at all, to 1, in proportion: of names
+the long ones are no vaguer, of texts they are."""
 
 _QUERY_WORDS_AT_MOST = 128
+"""Distinct words of a request that are looked up: what bounds the price of a long one."""
+
 _SUBSTRING_AT_LEAST = 4
+"""Letters that a word needs to be looked for inside names: shorter ones are in too many."""
 
 
 class Posting(NamedTuple):
@@ -183,6 +193,7 @@ class BM25:
 
     name = "bm25"
     calibrated = False
+    waits = False
 
     def searcher(self, tools: Sequence[Tool]) -> BM25Searcher:
         """Return a searcher over the tools."""

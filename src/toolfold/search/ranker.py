@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from toolfold.tool import Tool
 
-__all__ = ["Match", "Ranker", "Searcher"]
+__all__ = ["Match", "Ranker", "Searcher", "may_wait"]
 
 
 class Match(NamedTuple):
@@ -38,7 +38,11 @@ class Searcher(Protocol):
 
 @runtime_checkable
 class Ranker(Protocol):
-    """Makes searchers. Pass your own to `fold`, or name one in the settings."""
+    """Makes searchers. Pass your own to `fold`, or name one in the settings.
+
+    Equal rankers share an index. One whose searches only compute may say so with
+    `waits = False`: a host then runs them where it is, and not in a thread.
+    """
 
     @property
     def name(self) -> str:
@@ -53,3 +57,8 @@ class Ranker(Protocol):
     def searcher(self, tools: Sequence[Tool]) -> Searcher:
         """Return a searcher over the tools."""
         ...
+
+
+def may_wait(ranker: Ranker) -> bool:
+    """Whether a search may wait for something outside. A ranker that does not say may."""
+    return bool(getattr(ranker, "waits", True))

@@ -28,6 +28,25 @@ FEATURES = (
 )  # fmt: skip
 """What speaks for a candidate, in the order of the network's inputs."""
 
+# What a number is divided by brings it near 1. Any other divisor would do as well: the network
+# and the logistic were fitted on numbers brought to mean 0 and deviation 1, and the divisor is
+# part of those. All the numbers below are part of the weights: with others, fit them again.
+
+SIZE_DECADES = 4
+"""The evidence `size` is 1 at 10 to this power of tools: the order of the largest catalogs."""
+
+SCORES = 10
+"""Divides scores of the network and their differences in the floor's evidence."""
+
+COMPARED_WITH = 5
+"""Places behind the best at which its lead is taken: behind as many hits as a search shows."""
+
+FEW_TOOLS = 20
+"""At so many tools the evidence `few` is one half; it goes to 1 below and to 0 above."""
+
+LOGIT_BOUND = 50.0
+"""Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
+
 _OF_THE_BEST = (
     "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
     "best_coverage", "best_cosine", "length", "size",
@@ -62,7 +81,7 @@ class Scorer:
         """Return the probability that the best candidate serves the request."""
         x = floor_features(features, scores)
         logit = float(self._floor[:-1] @ x + self._floor[-1])
-        return 1 / (1 + exp(-min(max(logit, -50.0), 50.0)))
+        return 1 / (1 + exp(-min(max(logit, -LOGIT_BOUND), LOGIT_BOUND)))
 
 
 def floor_features(features: Floats, scores: Floats) -> Floats:
@@ -71,15 +90,15 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
 
     row = features[int(scores.argmax())]
     ordered = np.sort(scores)[::-1]
-    ahead = float(ordered[0] - ordered[min(5, len(ordered) - 1)])
+    ahead = float(ordered[0] - ordered[min(COMPARED_WITH, len(ordered) - 1)])
     product = row[FEATURES.index("coverage")] * row[FEATURES.index("cosine")]
     picked = row[[FEATURES.index(name) for name in _OF_THE_BEST]]
     # Among few tools little nearness tells much: what stands out there need not be near.
-    tools = 10 ** (4 * float(row[FEATURES.index("size")]))
-    few = 20 / (20 + tools)
+    tools = 10 ** (SIZE_DECADES * float(row[FEATURES.index("size")]))
+    few = FEW_TOOLS / (FEW_TOOLS + tools)
     near = few * float(row[FEATURES.index("cosine")])
-    stands_out = few * ahead / 10
-    rest = (float(ordered[0]) / 10, ahead / 10, product, few, near, stands_out)
+    stands_out = few * ahead / SCORES
+    rest = (float(ordered[0]) / SCORES, ahead / SCORES, product, few, near, stands_out)
     return np.array([*picked, *rest], dtype=np.float32)
 
 

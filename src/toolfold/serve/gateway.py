@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from toolfold import prompts
 from toolfold.answer import Answer, Invocation
 from toolfold.bounds import one_line
 from toolfold.dispatch.dispatch import Dispatch, Origin
@@ -23,7 +22,6 @@ from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
 from toolfold.memo import Memo
 from toolfold.scope import EVERYTHING, Scope
-from toolfold.serve import words
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp.approval import ClientApproval
@@ -106,7 +104,7 @@ class Gateway:
             auth=auth,
         )
         self._others = Sources(sources)
-        self.views = Views(self.pool, config.settings, serve.context_length, serve.mode)
+        self.views = Views(self.pool, config.folding, serve.context_length)
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
@@ -156,7 +154,7 @@ class Gateway:
     async def list_tools(self, principal: Principal, key: str) -> tuple[list[Json], str]:
         """Return what a client lists now, and a digest of what it would list at first."""
         view = await self.view(principal)
-        return view.listed(self.sessions.get(key)), view.digest
+        return await view.listed(self.sessions.get(key)), view.digest
 
     async def call_tool(
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]
@@ -200,12 +198,9 @@ class Gateway:
             after = before.reveal(after.revealed)
         if after != before:
             self.sessions.put(caller.key, after)
-        text = answer.text
-        if params.get("name") == prompts.TOOL_SEARCH and view.reveals:
-            text = text.replace(prompts.HITS_FOOT, words.REVEALED_FOOT)
-            if after.revealed != before.revealed:
-                self.news.revealed(caller.key)
-        return text_result(text, is_error=answer.is_error)
+        if view.reveals and after.revealed != before.revealed:
+            self.news.revealed(caller.key)
+        return text_result(answer.text, is_error=answer.is_error)
 
     async def _invoke(
         self,

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 from toolfold.errors import ConfigError
 from toolfold.settings.check import Aliases, Kind, check
 
-__all__ = ["PRESETS", "Reranker", "Settings"]
+__all__ = ["PRESETS", "Reranker", "Settings", "StrategyName"]
+
+StrategyName: TypeAlias = Literal["bridge", "stub", "reveal"]
+"""The names of the strategies; `toolfold.strategy` says what each does."""
 
 PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -91,8 +94,9 @@ class Settings:
     )
     threshold_pct: float = _setting(
         10.0,
-        "`auto`, bridge: the share of the context window, in per cent, that the deferrable "
-        "schemas must take. 0 folds whenever something is deferrable; 0.5 suits a window of 1M.",
+        "`auto`, bridge and reveal: the share of the context window, in per cent, that the "
+        "deferrable schemas must take. 0 folds whenever something is deferrable; 0.5 suits a "
+        "window of 1M.",
         Kind("number", low=0, high=100),
     )
     search_default_limit: int = _setting(
@@ -101,11 +105,12 @@ class Settings:
     max_search_limit: int = _setting(
         20, "The most hits a search may ask for.", Kind("integer", low=1, high=50)
     )
-    strategy: Literal["bridge", "stub"] = _setting(
+    strategy: StrategyName = _setting(  # noqa: RUF009 - a name of literals
         "bridge",
         "`bridge` puts three tools in place of the folded ones; `stub` keeps names and "
-        "descriptions and drops parameters until they are revealed.",
-        Kind("choice", choices=("bridge", "stub")),
+        "descriptions and drops parameters until they are revealed; `reveal` adds what a search "
+        "finds to the list, to be called directly.",
+        Kind("choice", choices=get_args(StrategyName)),
     )
     core: tuple[str, ...] = _setting(
         (),
@@ -152,7 +157,7 @@ class Settings:
     ranker: str = _setting(
         "default",
         "How to rank: `hybrid` by words and meaning, `bm25` by words, `keyword` by words in the "
-        "name; `default` is the strategy's own: `hybrid` for the bridge, `keyword` for stubs.",
+        "name; `default` is the strategy's own: `keyword` for stubs, `hybrid` for the others.",
         Kind("choice", choices=("default", "hybrid", "bm25", "keyword")),
     )
     relevance_floor: float = _setting(

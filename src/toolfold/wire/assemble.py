@@ -27,7 +27,11 @@ def default_shape(entries: Sequence[Entry]) -> Shape:
 
 
 def assemble(
-    entries: Sequence[Entry], shape: Shape, changes: Changes, added: Sequence[Tool]
+    entries: Sequence[Entry],
+    shape: Shape,
+    changes: Changes,
+    added: Sequence[Tool],
+    revealed: Sequence[Tool] = (),
 ) -> list[Json]:
     """Return the list that goes out.
 
@@ -37,6 +41,7 @@ def assemble(
         changes: What happens to which tool. Where it is empty, and nothing is added,
             every record goes out as it came in.
         added: Tools that come in at the end.
+        revealed: Tools of the entries that left, and come in again behind those.
     """
     untouched = not changes and not added
     out: list[Json] = []
@@ -56,11 +61,28 @@ def assemble(
             (functions if (entry.shape or shape) == "gemini" else out).extend(records)
     written = [write(tool, shape) for tool in added]
     (functions if shape == "gemini" else out).extend(written)
+    if added and shape == "anthropic":
+        # The mark stays where it is when more is revealed: what comes before it does not change.
+        _keep_cache_mark(entries, changes, out)
+    for tool, own in _in_own_shapes(entries, revealed, shape):
+        (functions if own == "gemini" else out).append(write(tool, own))
     if functions:
         _add_functions(entries, out, functions)
-    if added and shape == "anthropic":
-        _keep_cache_mark(entries, changes, out)
     return out
+
+
+def _in_own_shapes(
+    entries: Sequence[Entry], tools: Sequence[Tool], shape: Shape
+) -> list[tuple[Tool, Shape]]:
+    """Return tools of the entries, each with the shape in which it came."""
+    wanted = {tool.name for tool in tools}
+    shapes: dict[str, Shape] = {
+        tool.name: entry.shape or shape
+        for entry in (entries if wanted else ())
+        for tool in entry.tools
+        if tool.name in wanted
+    }
+    return [(tool, shapes.get(tool.name, shape)) for tool in tools]
 
 
 def _has_record(tool: Tool, shape: Shape | None) -> bool:

@@ -181,10 +181,9 @@ def _said(failure: Exception) -> str:
 
 def _bridge(folded: Folded) -> tuple[str, ...]:
     """Return the bridge's tools that a model sees."""
-    if not folded.active:
-        return ()
-    stubs = folded.report.strategy == "stub"
-    return (prompts.TOOL_SEARCH,) if stubs else prompts.BRIDGE_NAMES
+    strategy = folded.bridge.strategy
+    answers = strategy.answers if strategy is not None else ()
+    return tuple(name for name in prompts.BRIDGE_NAMES if name in answers)
 
 
 async def _turn(

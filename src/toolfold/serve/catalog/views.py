@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from toolfold import prompts
 from toolfold.fold import Folded, fold
 from toolfold.memo import Memo
 from toolfold.scope import Scope
-from toolfold.serve import words
 from toolfold.serve.catalog.pool import Pool, Stock
 from toolfold.serve.principals import Principal
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.tool import Json, Tool, canonical, is_object
-from toolfold.wire import write
 
 __all__ = ["View", "Views"]
 
 _VIEWS_AT_MOST = 64
-_MANY = 300
-"""From this many tools on, folding runs beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,6 @@ class View:
 
     stock: Stock
     folded: Folded
-    mode: Literal["bridge", "reveal"]
 
     tools: list[Json]
     """What it lists before anything is revealed."""
@@ -48,17 +43,18 @@ class View:
     servers: frozenset[str]
     """The servers of which it sees a tool."""
 
-    def listed(self, session: Session) -> list[Json]:
+    async def listed(self, session: Session) -> list[Json]:
         """Return what a conversation lists."""
         if not self.reveals or not session.revealed:
             return self.tools
-        folded = self.folded.bridge.folded
-        return [*self.tools, *(write(folded[n], "mcp") for n in session.revealed if n in folded)]
+        folded = await asyncio.to_thread(self.folded.for_session, session)
+        return _in_mcp(folded.tools, folded.catalog)
 
     @property
     def reveals(self) -> bool:
-        """Whether what a search finds joins the list."""
-        return self.mode == "reveal" and self.folded.active
+        """Whether what a search finds changes the list."""
+        strategy = self.folded.bridge.strategy
+        return strategy is not None and strategy.reveals
 
 
 class Views:
@@ -68,21 +64,12 @@ class Views:
         pool: The servers.
         settings: How to fold.
         context_length: The window that the gate reckons with.
-        mode: How clients reach folded tools.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        settings: Settings,
-        context_length: int,
-        mode: Literal["bridge", "reveal"],
-    ) -> None:
+    def __init__(self, pool: Pool, settings: Settings, context_length: int) -> None:
         self._pool = pool
-        # Stubs need the client to list anew after each search; `reveal` is that, done right.
-        self._settings = replace(settings, strategy="bridge")
+        self._settings = settings
         self._context_length = context_length
-        self._mode: Literal["bridge", "reveal"] = mode
         self._views: Memo[tuple[Scope, bool], View] = Memo(_VIEWS_AT_MOST)
         self._making = asyncio.Lock()
 
@@ -98,11 +85,7 @@ class Views:
             return view
         async with self._making:
             while (view := self.ready(principal)) is None:
-                stock = self._pool.stock
-                if len(stock.tools) < _MANY:
-                    made = self._made(principal, stock)
-                else:
-                    made = await asyncio.to_thread(self._made, principal, stock)
+                made = await asyncio.to_thread(self._made, principal, self._pool.stock)
                 self._views.put((principal.scope, principal.read_only), made)
             return view
 
@@ -115,18 +98,21 @@ class Views:
         folded = fold(
             tools, context_length=self._context_length, settings=self._settings, shape="mcp"
         )
-        listed = [_in_mcp(record, tools) for record in folded.tools]
-        if self._mode == "reveal" and folded.active:
-            listed = [_revealing(r) for r in listed if r["name"] != prompts.TOOL_CALL]
+        listed = _in_mcp(folded.tools, tools)
         digest = hashlib.sha1(canonical(listed), usedforsecurity=False).hexdigest()
         servers = frozenset(tool.source for tool in tools if tool.source)
-        return View(stock, folded, self._mode, listed, digest, servers)
+        return View(stock, folded, listed, digest, servers)
 
 
-def _in_mcp(record: Json, tools: list[Tool]) -> Json:
-    """Return a record of the list as MCP wants it: the bridge's tools stay in this world."""
-    if record.get("name") not in prompts.BRIDGE_NAMES:
-        return record
+def _in_mcp(records: Iterable[Json], tools: Iterable[Tool]) -> list[Json]:
+    """Return the list as MCP wants it: the bridge's tools stay in this world."""
+    return [
+        _annotated(record, tools) if record.get("name") in prompts.BRIDGE_NAMES else record
+        for record in records
+    ]
+
+
+def _annotated(record: Json, tools: Iterable[Tool]) -> Json:
     hints = record.get("annotations")
     hints = dict(hints) if is_object(hints) else {}
     if record["name"] != prompts.TOOL_CALL:
@@ -137,12 +123,3 @@ def _in_mcp(record: Json, tools: list[Tool]) -> Json:
         **record,
         "annotations": {**hints, "readOnlyHint": False, "destructiveHint": destroys},
     }
-
-
-def _revealing(record: Json) -> Json:
-    if record.get("name") != prompts.TOOL_SEARCH:
-        return record
-    told = record["description"]
-    for texts in prompts.TEXTS.values():
-        told = told.replace(texts.search, words.REVEAL_SEARCH, 1)
-    return {**record, "description": told}

@@ -53,7 +53,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from toolfold.serve import words
+from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
@@ -430,7 +430,7 @@ def make_server(gateway: Gateway, local: Principal) -> Server[Any]:
         "toolfold",
         version=installed("toolfold"),
         title="toolfold",
-        instructions=words.INSTRUCTIONS,
+        instructions=prompts.INSTRUCTIONS,
         get_tool_input_schema=lambda name: None,
     )
     for method, params in {

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from toolfold.serve import words
+from toolfold import prompts
 from toolfold.tool import Json, is_object
 
 __all__ = ["CAPABILITIES", "Greeting", "greeting"]
@@ -85,7 +85,7 @@ def _initialized(params: dict[str, Json]) -> dict[str, Json] | None:
         "protocolVersion": wanted,
         "capabilities": CAPABILITIES,
         "serverInfo": server_info(),
-        "instructions": words.INSTRUCTIONS,
+        "instructions": prompts.INSTRUCTIONS,
     }
 
 
@@ -101,7 +101,7 @@ def _discovered(params: dict[str, Json]) -> dict[str, Json] | None:
         "resultType": "complete",
         "supportedVersions": [MODERN],
         "capabilities": CAPABILITIES,
-        "instructions": words.INSTRUCTIONS,
+        "instructions": prompts.INSTRUCTIONS,
         "_meta": {f"{_ENVELOPE}serverInfo": server_info()},
         "ttlMs": 0,
         "cacheScope": "private",

@@ -1,0 +1,64 @@
+"""What a conversation says to its model by itself: notes, corrections, what stands for the old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from toolfold.prompts.wording import quoted
+
+__all__ = ["LEFT_OUT", "again", "found_earlier", "may_help", "result_earlier", "unreadable_call"]
+
+
+def unreadable_call(name: str, *, exists: bool | None = None) -> str:
+    """Return the correction of a message that was meant as a call and could not be run.
+
+    Args:
+        name: The name in it, or an empty text.
+        exists: Whether there is such a tool, where that is known.
+    """
+    if name and exists:
+        return (
+            f"Nothing was run: your call of {quoted(name)} cannot be read. Make it again, with one "
+            "JSON object of arguments."
+        )
+    if name and exists is False:
+        return (
+            f"Nothing was run: there is no tool {quoted(name)}. Call a tool by its exact name, or "
+            "answer in plain words."
+        )
+    shown = f" of {quoted(name)}" if name else ""
+    return (
+        f"Nothing was run: your message was the text of a call{shown}, and there is no such "
+        "tool, or the call cannot be read. Call a tool by its exact name, with one JSON object "
+        "of arguments; or answer in plain words."
+    )
+
+
+def may_help(signatures: Iterable[str]) -> str:
+    """Return the note behind a user's message that names the tools that may help."""
+    return "(Tools that may help, to be run with tool_call: " + "; ".join(signatures) + ")"
+
+
+def found_earlier(names: Sequence[str], at_most: int) -> str:
+    """Return what stands for an older discovery: what it found, on one line."""
+    if not names:
+        return "(An earlier answer, shortened.)"
+    more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
+    return f"(Found earlier, still there: {', '.join(names[:at_most])}{more}.)"
+
+
+LEFT_OUT = "(Left out.)"
+"""What stands for a discovery so old that not even its line is kept."""
+
+
+def result_earlier(size: int) -> str:
+    """Return what stands for an older result of a tool."""
+    return f"(An earlier result of {size:,} characters, left out. Call the tool again if needed.)"
+
+
+def again(times: int) -> str:
+    """Foot of a result that came again and again."""
+    return (
+        f"(You have made the same calls {times} times. Do something else, or answer with what "
+        "you have.)"
+    )

@@ -1,0 +1,121 @@
+"""What a search or a describe answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from toolfold.prompts.wording import plural, quoted, source_counts, source_name
+
+__all__ = [
+    "BLANK_QUERY",
+    "FRUITLESS_AT_MOST",
+    "HITS_FOOT",
+    "LISTED_FOOT",
+    "NAME_MISSING",
+    "QUERY_MISSING",
+    "REVEALED_FOOT",
+    "description_cut",
+    "found",
+    "hit",
+    "hit_in_full",
+    "hit_in_short",
+    "hits_left_out",
+    "names_left_out",
+    "names_there_are",
+    "needs_left_out",
+    "no_match",
+    "schema_cut",
+    "search_for_it",
+]
+
+FRUITLESS_AT_MOST = 3
+"""After so many searches in vain the model is told to go on."""
+
+_SOURCES_AT_MOST = 30
+
+
+def found(count: int, query: str, searched: int) -> str:
+    """Head of a need's hits."""
+    return f"{count} of {plural(searched, 'tool')} for {quoted(query)}:"
+
+
+def hit(signature: str, source: str | None, summary: str) -> str:
+    """Return one hit."""
+    origin = f" [{source_name(source)}]" if source else ""
+    return f"- {signature}{origin}{f': {summary}' if summary else ''}"
+
+
+def hit_in_full(definition: str) -> str:
+    """Return one hit with the whole definition of its tool, as JSON."""
+    return f"- {definition}"
+
+
+def hit_in_short(name: str) -> str:
+    """Return one hit that has been shown before, or for which there is no more room."""
+    return f"- {name}"
+
+
+def hits_left_out(count: int) -> str:
+    """Foot of hits that did not all fit."""
+    return f"({plural(count, 'more hit')} left out. Narrow the query to see others.)"
+
+
+def needs_left_out(count: int) -> str:
+    """Foot of a search with too many needs at once."""
+    return f"({plural(count, 'further need')} not searched. Search again for the rest.)"
+
+
+def names_left_out(count: int) -> str:
+    """Foot of a describe with too many names at once."""
+    return f"({plural(count, 'more tool')} left out. Describe fewer at once.)"
+
+
+HITS_FOOT = "Run one with tool_call(name, arguments)."
+REVEALED_FOOT = "Their parameters are loaded. Call them directly."
+LISTED_FOOT = "They are listed now. Call them directly, by name."
+
+
+def no_match(
+    query: str,
+    searched: int,
+    sources: Mapping[str, int],
+    fruitless: int,
+    *,
+    sources_at_most: int = _SOURCES_AT_MOST,
+) -> str:
+    """Return the answer to a need that no tool serves."""
+    head = f"No tool matches {quoted(query)} ({plural(searched, 'tool')} searched)."
+    if fruitless >= FRUITLESS_AT_MOST:
+        return (
+            f"{head} That was search {fruitless} in a row without a match: stop searching. "
+            "Go on without a tool, or tell the user what is missing."
+        )
+    shown = source_counts(sources, sources_at_most) if sources_at_most else ""
+    there = f" There are tools of {shown}." if sources and shown else ""
+    return f"{head}{there} Try other words, or go on without a tool."
+
+
+def names_there_are(names: Sequence[str], total: int) -> str:
+    """List the tools a stub search can load."""
+    more = total - len(names)
+    return "Tools: " + ", ".join(names) + (f" and {more:,} more" if more else "")
+
+
+BLANK_QUERY = "The query is blank. Say in a few words what you need."
+QUERY_MISSING = 'tool_search needs a query, as {"query": "what you need"}.'
+NAME_MISSING = 'Which tool? Give its name, as {"name": "…"}.'
+
+
+def search_for_it() -> str:
+    """Next step after an unknown name without near names."""
+    return "Find tools with tool_search."
+
+
+def description_cut() -> str:
+    """Note on a definition too long to be shown whole."""
+    return "(Texts were shortened to fit.)"
+
+
+def schema_cut(signature: str) -> str:
+    """Stand-in for a schema too long to be shown at all."""
+    return f"(The schema is too long to show.) Signature: {signature}"

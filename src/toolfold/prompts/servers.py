@@ -1,0 +1,66 @@
+"""What a model reads where MCP servers are: they are down, they changed, they must be asked about."""
+
+from __future__ import annotations
+
+from toolfold.tool import Json
+
+__all__ = [
+    "CANNOT_ASK",
+    "GATEWAY_REFUSES",
+    "HELD_BACK",
+    "INSTRUCTIONS",
+    "content_left_out",
+    "content_link",
+    "question",
+    "server_down",
+    "server_timed_out",
+]
+
+INSTRUCTIONS = (
+    "Tools of several servers, named server__tool. If tool_search is listed, most of them are "
+    "not: before you say that something cannot be done, look for a tool with it, and run what "
+    "it finds as its answer says. Call listed tools directly."
+)
+"""What a client may put into its system prompt."""
+
+HELD_BACK = (
+    "Its server has changed what it says of it, and a person must look at it first, with "
+    "`toolfold trust`. Tell the user."
+)
+GATEWAY_REFUSES = "It may destroy something, and this gateway refuses such calls."
+CANNOT_ASK = (
+    "It may destroy something, so the user must be asked, and this client cannot ask. "
+    "Tell the user."
+)
+
+
+def question(tool: str, server: str, arguments: str) -> str:
+    """Return what the user is asked before a destructive call."""
+    return f"Run {tool} of the server {server!r}? It may destroy something. Arguments: {arguments}"
+
+
+def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:
+    """Return the answer to a call whose server did not take it, or died over it."""
+    effects = " It may have had effects." if lost else " It was not run."
+    return (
+        f"{tool} failed: the server {server!r} {reason}.{effects} The server is being started "
+        "again: try once more in a few seconds, or go on without it."
+    )
+
+
+def server_timed_out(tool: str, server: str, seconds: float) -> str:
+    """Return the answer to a call of a server's tool that took too long."""
+    return (
+        f"{tool} did not end within {seconds:g} s and was given up. It may have had effects. "
+        f"The server {server!r} may be busy: ask it for less."
+    )
+
+
+def content_left_out(kind: str, uri: Json) -> str:
+    """Return what stands for content that is no text."""
+    return f"[{kind}{f' {uri}' if isinstance(uri, str) else ''}: not shown, it is no text]"
+
+
+def content_link(name: str, uri: str) -> str:
+    """Return what stands for a link to a resource."""
+    return f"[{name or 'resource'}: {uri}]"
