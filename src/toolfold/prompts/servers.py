@@ -1,4 +1,4 @@
-"""What a model reads where MCP servers are: they are down, they changed, they must be asked about."""
+"""What a model reads where MCP servers are: one is down, has changed, must be asked about."""
 
 from __future__ import annotations
 
