@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toolfold.config.references import References
-from toolfold.config.serve_settings import ServeSettings, Token, kinds
+from toolfold.config.serve_settings import ServeSettings
 from toolfold.config.server_reader import Read, read_servers
 from toolfold.errors import ConfigError
 from toolfold.settings import Settings, load_settings
-from toolfold.settings.check import check, suggestion
-from toolfold.settings.file import OWN_FILE, Place, read_top
+from toolfold.settings.block import read_block
+from toolfold.settings.declared import declared
+from toolfold.settings.file import OWN_FILE, Place, read_top, settings_block
+from toolfold.settings.load import settings_in
 from toolfold.sources.mcp.server import Server
 
 __all__ = ["GatewayConfig", "find_config", "load_gateway", "missing_hint", "user_config"]
@@ -54,6 +56,7 @@ def load_gateway(
     environ: Mapping[str, str] | None = None,
     *,
     strict: bool = True,
+    **overrides: Any,
 ) -> GatewayConfig:
     """Return the gateway's configuration.
 
@@ -65,6 +68,8 @@ def load_gateway(
         environ: The environment; the process's own by default.
         strict: Whether a server that cannot be used is an error. Otherwise it comes with
             its `problem`, and the others are not touched by it.
+        overrides: Settings of `tools.tool_search` that win over the file's and the
+            environment's. None stands for one that is not given.
 
     Raises:
         ConfigError: The file cannot be read, a key of ours is unknown or a value cannot
@@ -73,15 +78,17 @@ def load_gateway(
     environ = os.environ if environ is None else environ
     chosen = find_config(path, environ)
     if chosen is None:
-        return GatewayConfig(settings=load_settings(environ=environ))
-    top = read_top(chosen, [item.name for item in fields(Settings)])
+        return GatewayConfig(settings=load_settings(environ=environ, **overrides))
+    top = read_top(chosen, list(declared(Settings)))
     if not (path or environ.get("TOOLFOLD_CONFIG")) and chosen == Path(OWN_FILE):
         _refuse_unasked(top)
     serve = _serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
     others = {token.env for token in serve.tokens}
-    settings = load_settings(
-        chosen, environ={key: value for key, value in environ.items() if key not in others}
+    settings = settings_in(
+        settings_block(chosen, top),
+        {key: value for key, value in environ.items() if key not in others},
+        **overrides,
     )
     references = References.of(chosen, environ, is_users=chosen == user_config())
     found = _servers(top, references, strict=strict)
@@ -136,54 +143,12 @@ def _servers(top: Mapping[str, Place], references: References, *, strict: bool) 
 
 
 def _serve(block: Place) -> ServeSettings:
-    known = kinds(ServeSettings)
-    values: dict[str, Any] = {}
-    for key, place in block.pairs("`serve`").items():
-        if key not in known:
-            hint = suggestion(key, list(known))
-            raise ConfigError(f"unknown key `serve.{key}`{place.where}", hint=hint)
-        if key == "tokens":
-            values[key] = tuple(_token(item) for item in _list(place))
-        else:
-            values[key] = _checked(f"serve.{key}", place, known[key])
-    return _made(ServeSettings, values, block)
-
-
-def _token(block: Place) -> Token:
-    known = kinds(Token)
-    values: dict[str, Any] = {}
-    for key, place in block.pairs("a token").items():
-        if key in _TOKEN_ITSELF:
-            raise ConfigError(
-                f"a token itself stands under `serve.tokens`{place.where}",
-                hint="put it into an environment variable and name that: `env: NAME`",
-            )
-        if key not in known:
-            hint = suggestion(key, list(known))
-            raise ConfigError(f"unknown key `serve.tokens.{key}`{place.where}", hint=hint)
-        # A digest that is none may be the token itself, so its value is not shown.
-        is_text = isinstance(place.value, str)
-        values[key] = place.value if is_text else _checked(f"serve.tokens.{key}", place, known[key])
-    return _made(Token, values, block)
-
-
-def _list(place: Place) -> list[Place]:
-    if not place.is_list:
-        raise ConfigError(
-            f"`serve.tokens` is no list{place.where}", hint="write `- name: …` and `env: …`"
-        )
-    return place.items
-
-
-def _checked(key: str, place: Place, kind: Any) -> Any:
-    try:
-        return check(key, place.value, kind)
-    except ConfigError as error:
-        raise ConfigError(f"{error}{place.where}", hint=error.hint) from None
-
-
-def _made(cls: Any, values: dict[str, Any], block: Place) -> Any:
-    try:
-        return cls(**values)
-    except ConfigError as error:
-        raise ConfigError(f"{error}{block.where}", hint=error.hint) from None
+    tokens = block.pairs("`serve`").get("tokens")
+    for token in tokens.items if tokens is not None else ():
+        for key, place in token.pairs("`serve.tokens`").items():
+            if key in _TOKEN_ITSELF:
+                raise ConfigError(
+                    f"a token itself stands under `serve.tokens`{place.where}",
+                    hint="put it into an environment variable and name that: `env: NAME`",
+                )
+    return read_block(ServeSettings, block, "serve.")
