@@ -59,8 +59,8 @@ class Bridge:
     @classmethod
     def over(cls, catalog: Catalog, settings: Settings) -> Bridge:
         """Return the bridge over a catalog of which every tool is folded."""
-        if settings.aliases:
-            catalog = Catalog(tool.with_aliases(settings.aliases) for tool in catalog)
+        if settings.aliases or settings.annotations:
+            catalog = Catalog(settings.applied(tool) for tool in catalog)
         return cls(catalog, catalog, settings, "bridge", chosen_ranker(settings))
 
     def resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:

@@ -152,8 +152,8 @@ class Batch:
             self._settle_answer(place, resolved)
             return None
         entry = self._registry.get(resolved.tool.name)
-        shown = self._folded.bridge.settings.aliases
-        if entry is None or entry.tool.with_aliases(shown) != resolved.tool:
+        settings = self._folded.bridge.settings
+        if entry is None or settings.applied(entry.tool) != resolved.tool:
             # It left, or became another tool, between the assembly and this call.
             text = prompts.not_available(resolved.tool.shown_name, ())
             self._results[place] = self._result(place, text, is_error=True)

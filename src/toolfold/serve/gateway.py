@@ -227,7 +227,7 @@ class Gateway:
         except ServerDownError as error:
             text = words.server_down(tool.shown_name, route.server, error.reason, lost=False)
             return text_result(text, is_error=True)
-        asks = self.config.serve.destructive != "allow" and _is_destructive(tool)
+        asks = self.config.serve.destructive != "allow" and tool.is_destructive
         request = {"name": route.name, "arguments": dict(invocation.arguments)}
         again = any(tool.annotations.get(h) is True for h in ("readOnlyHint", "idempotentHint"))
         schema = tool.parameters if route.has_headers else None
@@ -425,12 +425,6 @@ class Gateway:
 def _is_continuation(params: Mapping[str, Json]) -> bool:
     token = params.get("requestState")
     return isinstance(token, str) and token.startswith(TOKEN_PREFIX)
-
-
-def _is_destructive(tool: Tool) -> bool:
-    # As MCP has it: whoever does not say otherwise may destroy something.
-    hints = tool.annotations
-    return hints.get("destructiveHint") is not False and hints.get("readOnlyHint") is not True
 
 
 def _meta(params: Mapping[str, Json], caller: Caller) -> dict[str, Json]:

@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from toolfold.errors import ConfigError
+from toolfold.scope import matches
 from toolfold.settings.declared import check_fields, setting
 from toolfold.settings.frozen import FrozenMapping
+from toolfold.tool import Tool
 
 __all__ = ["PRESETS", "Reranker", "Settings"]
 
@@ -128,6 +130,12 @@ class Settings:
     aliases: Mapping[str, tuple[str, ...]] = setting(
         FrozenMapping[tuple[str, ...]](), "More words under which a tool is found, by its name."
     )
+    annotations: Mapping[str, Mapping[str, bool]] = setting(
+        FrozenMapping[FrozenMapping[bool]](),
+        "What tools do, said over what they say themselves: by name, pattern or `@toolset`, "
+        "MCP's `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. Of two "
+        "patterns that match, the later wins.",
+    )
     ranker: Literal["default", "hybrid", "bm25", "keyword"] = setting(
         "default",
         "How to rank: `hybrid` by words and meaning, `bm25` by words, `keyword` by words in the "
@@ -156,6 +164,18 @@ class Settings:
                 f"`max_search_limit`, which is {self.max_search_limit}",
                 hint="lower the first or raise the second",
             )
+
+    def applied(self, tool: Tool) -> Tool:
+        """Return a tool with the aliases and the hints that the settings have for it.
+
+        Applied twice, it is the same tool.
+        """
+        if self.aliases:
+            tool = tool.with_aliases(self.aliases)
+        for pattern, hints in self.annotations.items() if self.annotations else ():
+            if matches(tool, (pattern,)):
+                tool = tool.with_annotations(hints)
+        return tool
 
     @property
     def open_tools(self) -> tuple[str, ...]:
