@@ -34,6 +34,7 @@ from toolfold.settings import PRESETS, Reranker, Settings, load
 from toolfold.settings.declared import declared
 from toolfold.setup.client_programs import CLIENTS, ClientProgram, Launch, Machine, Platform
 from toolfold.setup.editing import rendered
+from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
 __all__ = ["pages"]
@@ -260,14 +261,14 @@ def _gateway() -> str:
     lines = [
         "# The gateway's configuration",
         NOTE,
-        "One YAML or JSON file with up to three blocks: `mcpServers` (or VS Code's `servers`), "
-        "`serve`, and `tools: tool_search:`, whose keys are [the settings](settings.md). Every "
-        "client's `mcp.json` is such a file as it stands. How to get one is in the "
-        "[guide](../guides/gateway.md).",
+        "One YAML or JSON file with up to four blocks: `mcpServers` (or VS Code's `servers`), "
+        "`functions`, `serve`, and `tools: tool_search:`, whose keys are "
+        "[the settings](settings.md). Every client's `mcp.json` is such a file as it stands. How "
+        "to get one is in the [guide](../guides/gateway.md).",
         "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
-        "in the working directory (which must be named if it has servers: it would start programs "
-        "that whoever wrote the folder chose), else `toolfold.yaml` in the user's configuration "
-        "folder, which `toolfold import` writes. A value that cannot be used is a "
+        "in the working directory (which must be named if it has servers or functions: it would "
+        "start programs that whoever wrote the folder chose), else `toolfold.yaml` in the user's "
+        "configuration folder, which `toolfold import` writes. A value that cannot be used is a "
         "[`ConfigError`](errors.md#configerror) that names the key, the line and the fix; a server "
         "that cannot be used does not keep the others from starting.",
         "## Servers",
@@ -275,6 +276,12 @@ def _gateway() -> str:
         "Other clients' words for the same are understood (`disabledTools`, `includeTools`, "
         "`enabled: false`); a key that nobody knows is passed over, and `toolfold check` tells.",
         *_server_entries(),
+        "## Functions",
+        "Each entry of `functions` names Python functions that are served beside the servers: "
+        "`NAME: package.module`, `NAME: ./tools.py`, or a block of the keys below. The module is "
+        "your own program and is run as it stands; its tools are those of the registries that it "
+        "makes, else its public functions.",
+        *_key_entries(FunctionModule, "functions.NAME."),
         "## References",
         "In `command`, `args`, `env`, `cwd`, `url`, `headers` and `envFile`. What a reference "
         "stands for is never shown: not in a log, not in an error, not in `check`.",

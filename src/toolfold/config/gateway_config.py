@@ -1,7 +1,7 @@
 """The gateway's configuration, from one file.
 
-The file is YAML or JSON with up to three blocks: `mcpServers` (or VS Code's `servers`),
-`serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it stands, and a
+The file is YAML or JSON with up to four blocks: `mcpServers` (or VS Code's `servers`),
+`functions`, `serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it stands, and a
 `toolfold.yaml` may hold all of it.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolfold.config.function_entries import read_functions
 from toolfold.config.references import References
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.config.server_reader import Read, read_servers
@@ -22,6 +23,7 @@ from toolfold.settings.block import read_block
 from toolfold.settings.declared import declared
 from toolfold.settings.file import OWN_FILE, Place, read_top, settings_block
 from toolfold.settings.load import settings_in
+from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
 __all__ = ["GatewayConfig", "find_config", "load_gateway", "missing_hint", "user_config"]
@@ -50,6 +52,14 @@ class GatewayConfig:
     notes: tuple[str, ...] = ()
     """What a person may want to know of a file that can be used all the same."""
 
+    functions: tuple[FunctionModule, ...] = ()
+    """The modules of Python functions beside the servers; none of them is imported yet."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether it names anything that tools come from."""
+        return bool(self.servers or self.functions)
+
 
 def load_gateway(
     path: str | os.PathLike[str] | None = None,
@@ -63,8 +73,9 @@ def load_gateway(
     Args:
         path: The file. Without it, `TOOLFOLD_CONFIG`, then `toolfold.yaml` in the working
             directory, then the one in the user's configuration folder; without any of
-            them, the configuration is empty. A folder's file that names servers must be
-            named: it would start programs that whoever wrote the folder chose.
+            them, the configuration is empty. A folder's file that names servers or
+            functions must be named: it would start programs that whoever wrote the
+            folder chose.
         environ: The environment; the process's own by default.
         strict: Whether a server that cannot be used is an error. Otherwise it comes with
             its `problem`, and the others are not touched by it.
@@ -92,7 +103,17 @@ def load_gateway(
     )
     references = References.of(chosen, environ, is_users=chosen == user_config())
     found = _servers(top, references, strict=strict)
-    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, found.notes)
+    functions = _functions(top, chosen.absolute().parent)
+    names = {*(server.name for server in found.servers), *found.disabled}
+    for entry in functions:
+        if entry.name in names:
+            raise ConfigError(
+                f"`functions.{entry.name}` has the name of a server{top['functions'].where}",
+                hint="give it a name of its own",
+            )
+    return GatewayConfig(
+        found.servers, serve, settings, chosen, found.disabled, found.notes, functions
+    )
 
 
 def find_config(
@@ -107,12 +128,13 @@ def find_config(
 
 
 def _refuse_unasked(top: Mapping[str, Place]) -> None:
-    block = next((top[key] for key in _BLOCKS if key in top and top[key].node.value), None)
-    if block is not None:
-        raise ConfigError(
-            f"this folder's file names servers to start{block.where}",
-            hint=f"give `--config {OWN_FILE}` if you trust it",
-        )
+    for key in (*_BLOCKS, "functions"):
+        if key in top and top[key].node.value:
+            what = "Python functions to load" if key == "functions" else "servers to start"
+            raise ConfigError(
+                f"this folder's file names {what}{top[key].where}",
+                hint=f"give `--config {OWN_FILE}` if you trust it",
+            )
 
 
 def missing_hint() -> str:
@@ -140,6 +162,11 @@ def _servers(top: Mapping[str, Place], references: References, *, strict: bool) 
     if not given:
         return Read((), (), ())
     return read_servers(top[given[0]], references, strict=strict, key=given[0])
+
+
+def _functions(top: Mapping[str, Place], folder: Path) -> tuple[FunctionModule, ...]:
+    block = top.get("functions")
+    return read_functions(block, folder) if block is not None and block.node.value else ()
 
 
 def _serve(block: Place) -> ServeSettings:
