@@ -100,7 +100,8 @@ class Bridge:
         if _named(self.folded, hit.need) is hit.tool:
             return "the query is its name"
         index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
-        return index.explain(hit.need, hit.name)
+        why = index.explain(hit.need, hit.name)
+        return f"{why}; probability {hit.score:.2f}" if self.ranker.calibrated else why
 
     def _on_arguments(
         self, name: str, arguments: Json, session: Session, action: _Action
