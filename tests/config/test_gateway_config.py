@@ -153,7 +153,7 @@ def test_what_is_unknown_or_odd_is_noted_and_used_all_the_same(tmp_path: Path) -
     where = f"in `{tmp_path / 'mcp.json'}`, line 1"
     assert config.servers[0].start_timeout == 60
     assert config.notes == (
-        f"unknown key `mcpServers.a.comand` {where} is passed over",
+        f"unknown key `mcpServers.a.comand` {where} is passed over: did you mean `command`?",
         f"`mcpServers.a.timeout` {where} is read as milliseconds",
     )
 

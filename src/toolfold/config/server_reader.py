@@ -7,6 +7,7 @@ out of a reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
@@ -101,7 +102,7 @@ class _Reader:
         self._references = references
         self._hidden: list[str] = []
         self.notes = [
-            f"unknown key `{prefix}.{key}`{pairs[key].where} is passed over"
+            f"unknown key `{prefix}.{key}`{pairs[key].where} is passed over{_meant(key)}"
             for key in entry.unknown
         ]
 
@@ -250,3 +251,9 @@ class _Reader:
             *([step] if step else []),
         ]
         raise ConfigError(f"`{'.'.join(steps)}`{self._where(key)} {clause}", hint=hint)
+
+
+def _meant(key: str) -> str:
+    """Return the nearest key that is known, as the end of a clause."""
+    near = get_close_matches(key, list(declared(Server)), n=1)
+    return f": did you mean `{near[0]}`?" if near else ""
