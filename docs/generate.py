@@ -18,7 +18,7 @@ import inspect
 import json
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,13 @@ import docstring_parser
 import toolfold
 from toolfold.cli import main
 from toolfold.config.serve_settings import ServeSettings, Token
-from toolfold.config.server_reader import KEYS
+from toolfold.config.server_entries import ENV_FILE
 from toolfold.settings import PRESETS, Reranker, Settings, load
+from toolfold.settings.declared import declared
 from toolfold.setup.client_programs import CLIENTS, ClientProgram, Launch, Machine, Platform
 from toolfold.setup.editing import rendered
+from toolfold.sources.function_modules import FunctionModule
+from toolfold.sources.mcp.server import Server
 
 __all__ = ["pages"]
 
@@ -196,17 +199,16 @@ def _settings() -> str:
 
 
 def _setting_entries(cls: Any, prefix: str) -> Iterator[str]:
-    for item in dataclasses.fields(cls):
-        key = prefix + item.name
+    for item in declared(cls).values():
+        key = prefix + item.key
         yield f"{'###' if prefix else '##'} `{key}`"
-        yield item.metadata["meaning"]
-        kind = item.metadata["kind"]
-        if kind.name == "block":
+        yield item.meaning
+        if item.kind.name == "block":
             yield "Its keys are [below](#the-reranker-block)."
             continue
-        yield f"- Takes: {_kind(kind)}"
+        yield f"- Takes: {_kind(item.kind)}"
         yield f"- Default: `{_default(item)}`"
-        yield f"- Environment: `TOOLFOLD_{key.replace('.', '_').upper()}`"
+        yield f"- Environment: `{load.variable(key)}`"
         flags = list(_flags(item.name)) if not prefix else []
         if flags:
             yield f"- Flag: {', '.join(flags)}"
@@ -220,7 +222,7 @@ def _kind(kind: Any) -> str:
 
 
 def _default(item: Any) -> str:
-    value = item.default if item.default is not dataclasses.MISSING else item.default_factory()
+    value = item.default
     if isinstance(value, Mapping):
         return json.dumps(dict(value))
     if isinstance(value, str) and value and value == value.strip():
@@ -237,15 +239,9 @@ def _flags(name: str) -> Iterator[str]:
 
 # ---- the gateway
 
-EVERYBODYS_KEYS = {
-    "command": "The program of a server that is started here; `args`, `env` and `cwd` go with it. "
-    "A list holds program and arguments.",
-    "url": "The address of a server that is elsewhere, or `serverUrl`, `httpUrl`, `uri`; `headers` "
-    "goes with it.",
-    "type": "`stdio`, `http` or `sse`, or `transport`. Without it, `command` is `stdio`, an "
-    "address that ends in `/sse` is `sse`, any other `http`.",
-    "envFile": "A file of `NAME=value` lines, for more variables.",
-}
+EVERYBODYS_KEYS = ("type", "command", "args", "env", "cwd", "url", "headers")
+"""The keys of a server's entry that every client knows."""
+
 REFERENCES = {
     "${NAME}": "The environment variable. One that is not set is an error of this one server.",
     "${NAME:-default}": "The same, or the default where it is unset or empty.",
@@ -265,56 +261,67 @@ def _gateway() -> str:
     lines = [
         "# The gateway's configuration",
         NOTE,
-        "One YAML or JSON file with up to three blocks: `mcpServers` (or VS Code's `servers`), "
-        "`serve`, and `tools: tool_search:`, whose keys are [the settings](settings.md). Every "
-        "client's `mcp.json` is such a file as it stands. How to get one is in the "
-        "[guide](../guides/gateway.md).",
+        "One YAML or JSON file with up to four blocks: `mcpServers` (or VS Code's `servers`), "
+        "`functions`, `serve`, and `tools: tool_search:`, whose keys are "
+        "[the settings](settings.md). Every client's `mcp.json` is such a file as it stands. How "
+        "to get one is in the [guide](../guides/gateway.md).",
         "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
-        "in the working directory (which must be named if it has servers: it would start programs "
-        "that whoever wrote the folder chose), else `toolfold.yaml` in the user's configuration "
-        "folder, which `toolfold import` writes. A value that cannot be used is a "
+        "in the working directory (which must be named if it has servers or functions: it would "
+        "start programs that whoever wrote the folder chose), else `toolfold.yaml` in the user's "
+        "configuration folder, which `toolfold import` writes. A value that cannot be used is a "
         "[`ConfigError`](errors.md#configerror) that names the key, the line and the fix; a server "
         "that cannot be used does not keep the others from starting.",
         "## Servers",
         "Each entry of `mcpServers` has the keys that everybody knows and, beside them, ours. "
         "Other clients' words for the same are understood (`disabledTools`, `includeTools`, "
         "`enabled: false`); a key that nobody knows is passed over, and `toolfold check` tells.",
-        *(f"- `{key}`: {text}" for key, text in EVERYBODYS_KEYS.items()),
         *_server_entries(),
+        "## Functions",
+        "Each entry of `functions` names Python functions that are served beside the servers: "
+        "`NAME: package.module`, `NAME: ./tools.py`, or a block of the keys below. The module is "
+        "your own program and is run as it stands; its tools are those of the registries that it "
+        "makes, else its public functions.",
+        *_key_entries(FunctionModule, "functions.NAME."),
         "## References",
         "In `command`, `args`, `env`, `cwd`, `url`, `headers` and `envFile`. What a reference "
         "stands for is never shown: not in a log, not in an error, not in `check`.",
         *(f"- `{form}`: {text}" for form, text in REFERENCES.items()),
         "## How to serve",
         "Keys of the block `serve`.",
-        *_serve_entries(ServeSettings, "serve."),
+        *_key_entries(ServeSettings, "serve."),
         "## Tokens",
         "Keys of each entry of `serve.tokens`. What they are for is in "
         "[Who may what](../guides/gateway-access.md).",
-        *_serve_entries(Token, "serve.tokens."),
+        *_key_entries(Token, "serve.tokens."),
     ]
     return _joined(lines)
 
 
 def _server_entries() -> Iterator[str]:
-    for key, (kind, default, meaning) in KEYS.items():
-        yield f"### `mcpServers.NAME.{key}`"
-        yield meaning
-        yield f"- Takes: {_kind(kind)}"
-        shown = list(default) if isinstance(default, tuple) else default
-        yield f"- Default: `{json.dumps(shown)}`"
+    own: list[str] = []
+    for key, item in declared(Server).items():
+        if key not in EVERYBODYS_KEYS:
+            own.append(key)
+            continue
+        also = f" Also: {_codes(item.also)}." if item.also else ""
+        yield f"- `{key}`: {item.meaning}{also}"
+    yield f"- `{ENV_FILE[0]}`: A file of `NAME=value` lines, for more variables."
+    yield from _key_entries(Server, "mcpServers.NAME.", own)
 
 
-def _serve_entries(cls: Any, prefix: str) -> Iterator[str]:
-    for item in dataclasses.fields(cls):
-        yield f"### `{prefix}{item.name}`"
-        yield item.metadata["meaning"]
-        kind = item.metadata["kind"]
-        if kind.name == "block":
+def _key_entries(cls: Any, prefix: str, keys: Collection[str] | None = None) -> Iterator[str]:
+    for key, item in declared(cls).items():
+        if keys is not None and key not in keys:
+            continue
+        yield f"### `{prefix}{key}`"
+        yield item.meaning
+        if item.kind.name == "blocks":
             yield "Its keys are [below](#tokens)."
             continue
-        yield f"- Takes: {_kind(kind)}"
+        yield f"- Takes: {_kind(item.kind)}"
         yield f"- Default: `{_default(item)}`"
+        if item.also:
+            yield f"- Also: {_codes(item.also)}"
 
 
 def _client(client: ClientProgram) -> str:

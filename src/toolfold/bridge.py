@@ -56,8 +56,8 @@ class Bridge:
     @classmethod
     def over(cls, catalog: Catalog, settings: Settings) -> Bridge:
         """Return the bridge over a catalog of which every tool is folded."""
-        if settings.aliases:
-            catalog = Catalog(tool.with_aliases(settings.aliases) for tool in catalog)
+        if settings.aliases or settings.annotations:
+            catalog = Catalog(settings.applied(tool) for tool in catalog)
         ranker = chosen_ranker(settings, strategy_of(settings).ranker)
         return cls(catalog, catalog, settings, STRATEGIES["bridge"], ranker)
 
@@ -116,7 +116,8 @@ class Bridge:
         if _named(self.folded, hit.need) is hit.tool:
             return "the query is its name"
         index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
-        return index.explain(hit.need, self.folded.names.index(hit.name))
+        why = index.explain(hit.need, self.folded.names.index(hit.name))
+        return f"{why}; probability {hit.score:.2f}" if self.ranker.calibrated else why
 
     # ---- search
 

@@ -204,7 +204,7 @@ def fold(
     if context_length is not None and context_length < 0:
         raise ConfigError(f"`context_length` is {context_length}", hint="write a number of tokens")
     lenient = settings.enabled == "off"
-    entries = intake(tools, settings.aliases, scope, shape, lenient=lenient)
+    entries = intake(tools, settings, scope, shape, lenient=lenient)
     out = shape or default_shape(entries)
     every = tuple(tool for entry in entries for tool in entry.tools)
     # A list with a bridge in it is folded already: that bridge is its own host's to answer.

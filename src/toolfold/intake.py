@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from toolfold.errors import CatalogError
 from toolfold.scope import Scope
+from toolfold.settings import Settings
 from toolfold.tool import Shape, Tool, is_mapping
 from toolfold.wire import Entry, read
 
@@ -14,7 +15,7 @@ __all__ = ["intake"]
 
 def intake(
     tools: Iterable[object],
-    aliases: Mapping[str, tuple[str, ...]],
+    settings: Settings,
     scope: Scope,
     shape: Shape | None,
     *,
@@ -24,14 +25,15 @@ def intake(
 
     Args:
         tools: The list, in any shape.
-        aliases: More words under which tools are found, by name.
+        settings: What is said about the tools beside what they say themselves.
         scope: Which tools exist for the caller.
         shape: The shape in which all are to be written; None leaves each its own.
         lenient: Whether what cannot be read passes through instead of raising.
     """
     entries = _entries(tools, lenient=lenient)
     entries = entries if scope.holds_everything else _within(entries, scope)
-    entries = _with_aliases(entries, aliases) if aliases else entries
+    if settings.aliases or settings.annotations:
+        entries = _applied(entries, settings)
     return _in_shape(entries, shape) if shape else entries
 
 
@@ -84,10 +86,8 @@ def _own_tool(entry: Entry) -> Tool:
     return Tool(str(next(iter([*named, *raw, "unreadable"]))) or "unreadable")
 
 
-def _with_aliases(
-    entries: Sequence[Entry], aliases: Mapping[str, tuple[str, ...]]
-) -> tuple[Entry, ...]:
+def _applied(entries: Sequence[Entry], settings: Settings) -> tuple[Entry, ...]:
     return tuple(
-        entry._replace(tools=tuple(tool.with_aliases(aliases) for tool in entry.tools))
+        entry._replace(tools=tuple(settings.applied(tool) for tool in entry.tools))
         for entry in entries
     )

@@ -137,23 +137,37 @@ class Tool:
 
     def with_aliases(self, aliases: Mapping[str, tuple[str, ...]]) -> Tool:
         """Return this tool with the aliases that stand under its name, if there are any."""
-        more = aliases.get(self.name)
+        given = aliases.get(self.name, ())
+        more = tuple(alias for alias in given if alias not in self.aliases)
         return replace(self, aliases=(*self.aliases, *more)) if more else self
 
-    @property
-    def toolset_name(self) -> str | None:
-        """The toolset: the one given, else the source."""
-        return self.toolset if self.toolset is not None else self.source
+    def with_annotations(self, hints: Mapping[str, Json]) -> Tool:
+        """Return this tool with other hints over its own, in its MCP record, too."""
+        if all(key in self.annotations and self.annotations[key] == hints[key] for key in hints):
+            return self
+        annotations = {**self.annotations, **hints}
+        if self.raw is None or self.shape != "mcp":
+            return replace(self, annotations=annotations)
+        raw = {**self.raw, "annotations": annotations}
+        return replace(self, annotations=annotations, raw=raw, size=len(canonical(raw).decode()))
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it says that it changes nothing: the JSON value `true`, and no other."""
+        """Whether it says that it changes nothing.
+
+        The hint counts where it is the JSON value `true`; "yes" or 1 is no promise.
+        """
         return self.annotations.get("readOnlyHint") is True
 
     @property
     def is_destructive(self) -> bool:
         """Whether it may destroy something: as MCP has it, unless it says otherwise."""
         return not self.is_read_only and self.annotations.get("destructiveHint") is not False
+
+    @property
+    def toolset_name(self) -> str | None:
+        """The toolset: the one given, else the source."""
+        return self.toolset if self.toolset is not None else self.source
 
     @property
     def says_destructive(self) -> bool:

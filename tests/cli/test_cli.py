@@ -106,6 +106,15 @@ def test_search_explains_why_each_hit_is_there() -> None:
     assert "   why: the query is its name\n" in exact.out
 
 
+def test_the_probability_that_a_search_explains_is_the_hits_score() -> None:
+    ran = run("search", "open an issue", "--catalog", "tools.jsonl", "--explain", "--json")
+
+    hits = json.loads(ran.out)["hits"]
+    assert len(hits) > 1
+    for hit in hits:
+        assert hit["why"].endswith(f"; probability {hit['score']:.2f}")
+
+
 def test_search_without_a_match_says_so_and_succeeds() -> None:
     ran = run("search", "zzzz qqqq", "--catalog", "tools.jsonl")
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolfold import ConfigError
 from toolfold.config import (
+    FunctionModule,
     GatewayConfig,
     Server,
     ServeSettings,
@@ -152,7 +153,7 @@ def test_what_is_unknown_or_odd_is_noted_and_used_all_the_same(tmp_path: Path) -
     where = f"in `{tmp_path / 'mcp.json'}`, line 1"
     assert config.servers[0].start_timeout == 60
     assert config.notes == (
-        f"unknown key `mcpServers.a.comand` {where} is passed over",
+        f"unknown key `mcpServers.a.comand` {where} is passed over: did you mean `command`?",
         f"`mcpServers.a.timeout` {where} is read as milliseconds",
     )
 
@@ -644,3 +645,90 @@ def test_the_environment_says_the_strategy_too(tmp_path: Path) -> None:
     config = load_gateway(written(tmp_path, "serve: {}\n"), {"TOOLFOLD_STRATEGY": "stub"})
 
     assert (config.folding.strategy, config.notes) == ("stub", (OBEYED,))
+
+
+# ---- functions
+
+
+def test_functions_stand_beside_servers_and_nothing_is_imported(tmp_path: Path) -> None:
+    written(tmp_path, "raise SystemExit('was run')", "tools.py")
+    path = written(
+        tmp_path,
+        """
+mcpServers:
+  time: {command: x}
+functions:
+  own: ./tools.py
+  shop:
+    module: no_such_package.tools
+    allow: ["get_*"]
+    deny: [get_secret]
+""",
+    )
+
+    config = load_gateway(path, {})
+
+    assert config.has_tools
+    assert config.functions == (
+        FunctionModule("own", "./tools.py", folder=tmp_path),
+        FunctionModule(
+            "shop", "no_such_package.tools", ("get_*",), ("get_secret",), folder=tmp_path
+        ),
+    )
+    assert [entry.path for entry in config.functions] == [tmp_path / "tools.py", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "functions: {a: 3}",
+            "`functions.a` is 3 in `FILE`, line 1",
+            "write a module, as `package.module`, or a file, as `./tools.py`",
+        ),
+        (
+            "functions:\n  a: not a module",
+            "`functions.a` names 'not a module', which is no module in `FILE`, line 2",
+            "write a module, as `package.module`, or a file, as `./tools.py`",
+        ),
+        (
+            "functions:\n  a:\n    modul: x",
+            "unknown key `functions.a.modul` in `FILE`, line 3",
+            "did you mean `module`?",
+        ),
+        (
+            "functions:\n  a:\n    module: x\n    allow: y",
+            "`functions.a.allow` is the text 'y', not a list in `FILE`, line 4",
+            "write [y]",
+        ),
+        ("functions: [a]", "`functions` is no mapping in `FILE`, line 1", "write `key: value`"),
+        (
+            "mcpServers: {a: {command: x}}\nfunctions: {a: b}",
+            "`functions.a` has the name of a server in `FILE`, line 2",
+            "give it a name of its own",
+        ),
+    ],
+)
+def test_an_entry_of_functions_that_cannot_be_used_is_refused_with_its_place_and_fix(
+    tmp_path: Path, text: str, message: str, hint: str
+) -> None:
+    path = written(tmp_path, text)
+
+    with pytest.raises(ConfigError) as caught:
+        load_gateway(path, {})
+
+    assert str(caught.value).replace(str(path), "FILE") == message
+    assert caught.value.hint == hint
+
+
+def test_a_folders_own_file_that_names_functions_must_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "functions: {own: ./tools.py}")
+
+    with pytest.raises(ConfigError, match="this folder's file names Python functions") as caught:
+        load_gateway(environ={})
+
+    assert caught.value.hint == "give `--config toolfold.yaml` if you trust it"
+    assert load_gateway("toolfold.yaml", {}).has_tools

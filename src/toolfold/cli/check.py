@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +13,9 @@ from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.checkup import Finding, check_tools, costliest
 from toolfold.cli import options
+from toolfold.cli.setting_options import setting_options
 from toolfold.retrievability import Retrievability, retrievability
 from toolfold.scope import Scope
-from toolfold.search import RANKERS
 from toolfold.settings import Settings
 from toolfold.tokens import compact, estimate
 from toolfold.tool import Tool
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.command("check", short_help="Look a catalog over for what would hurt")
 @options.live_catalog_option
 @options.scope_options
-@click.option("--ranker", type=click.Choice(sorted(RANKERS)), help="How to rank")
+@setting_options(Settings, "ranker", into="given")
 @click.option(
     "--retrieval/--no-retrieval",
     default=True,
@@ -41,10 +41,10 @@ def command(
     catalog: str | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
-    ranker: str | None,
     retrieval: bool,
     config: str | None,
     as_json: bool,
+    given: dict[str, Any],
 ) -> None:
     """Look a catalog over for what would hurt.
 
@@ -59,24 +59,21 @@ def command(
       toolfold check --config .mcp.json --no-retrieval
       toolfold check --catalog tools.json --json | jq '.findings[].kind'
     """
-    settings = options.live_settings(
-        config, catalog, enabled="on", ranker=ranker, relevance_floor=0.0
-    )
+    opened = options.open_tools(catalog, config, enabled="on", relevance_floor=0.0, **given)
     scope = Scope(allow or ("*",), deny)
-    live = None if catalog is not None else options.open_servers(config)
     found: list[Finding] = []
-    if live is not None:
-        listed = options.list_live(live, scope, quiet=True)
+    if opened.live is not None:
+        listed = options.list_live(opened.live, scope, quiet=True)
         tools = list(listed.catalog)
-        found = _of_servers(live, listed)
+        found = _of_servers(opened.live, listed)
     else:
-        tools = [t for entry in options.open_entries(catalog) for t in entry.tools if t in scope]
+        tools = [t for entry in opened.entries() for t in entry.tools if t in scope]
     report = CheckReport(
         tools=len(tools),
         tokens=sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools),
         findings=[*found, *check_tools(tools)],
         costliest=costliest(tools),
-        retrieval=_retrieval(tools, settings, quiet=as_json) if retrieval else [],
+        retrieval=_retrieval(tools, opened.settings, quiet=as_json) if retrieval else [],
     )
     if as_json:
         options.print_json(report.object())

@@ -9,6 +9,7 @@ import click
 
 from toolfold.bounds import visible
 from toolfold.cli import options
+from toolfold.scope import Scope
 from toolfold.signature import signature
 from toolfold.tool import Tool
 
@@ -34,8 +35,9 @@ def command(
       toolfold describe create_calendar_event
       toolfold describe create_issue --catalog tools.json --json
     """
-    found = options.open_catalog(catalog, allow, deny, config)
-    tools = [options.tool_named(found, name) for name in names]
+    opened = options.open_tools(catalog, config)
+    found = opened.catalog(Scope(allow or ("*",), deny))
+    tools = [opened.settings.applied(options.tool_named(found, name)) for name in names]
     if as_json:
         options.print_json({"tools": [_record(tool) for tool in tools]})
         return

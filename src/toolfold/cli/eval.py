@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from toolfold.cli import options
+from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
 from toolfold.evaluation import Result, load_corpus, measure
-from toolfold.search import RANKERS
+from toolfold.settings import Settings
 
 _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", "false_hit_rate")
 
@@ -22,17 +23,13 @@ _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", 
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
 @click.option("--queries", metavar="FILE", help="Requests to take in place of DIR's own")
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
-@click.option(
-    "--ranker",
-    "rankers",
-    multiple=True,
-    type=click.Choice(["default", *sorted(RANKERS)]),
-    help="How to rank; repeatable",
+@setting_option(
+    Settings, "ranker", "--ranker", "rankers", multiple=True, help="How to rank; repeatable"
 )
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), help="Only the first N requests of each corpus"
 )
-@click.option("--floor", metavar="X", type=click.FloatRange(0, 1), help="The relevance floor")
+@setting_option(Settings, "relevance_floor", "--floor", "floor")
 @click.option("--by-category", is_flag=True, help="Show each category too")
 @click.option("--plot", metavar="FILE", help="Write a chart of recall@5 as SVG")
 @options.config_option

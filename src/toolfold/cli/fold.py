@@ -9,26 +9,20 @@ from typing import Any, get_args
 import click
 
 from toolfold.cli import options
+from toolfold.cli.setting_options import setting_options
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
-from toolfold.settings.model import StrategyName
+from toolfold.settings import Settings
 from toolfold.tool import Shape
 from toolfold.wire import read
 
 
 @click.command("fold", short_help="Show what a model would see of a catalog")
-@options.catalog_option
+@options.live_catalog_option
 @click.option(
     "--context-length", metavar="N", type=click.IntRange(1), help="The model's window, in tokens"
 )
-@click.option("--strategy", type=click.Choice(get_args(StrategyName)), help="How to fold")
-@click.option("--enabled", type=click.Choice(["auto", "on", "off"]), help="Whether to fold")
-@click.option(
-    "--listing", type=click.Choice(["off", "sources", "names"]), help="What the search tool lists"
-)
-@click.option(
-    "--core", metavar="PATTERN", multiple=True, help="Never fold matching tools; repeatable"
-)
+@setting_options(Settings, "strategy", "enabled", "listing", "core", into="given")
 @click.option(
     "--shape",
     type=click.Choice(get_args(Shape)),
@@ -36,43 +30,46 @@ from toolfold.wire import read
 )
 @options.scope_options
 @click.option("--diff", is_flag=True, help="Show which tools left the list and which entered")
-@options.config_option
+@options.live_config_option
 @options.json_option
 def command(
     catalog: str | None,
     context_length: int | None,
-    strategy: str | None,
-    enabled: str | None,
-    listing: str | None,
-    core: tuple[str, ...],
     shape: Shape | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     diff: bool,
     config: str | None,
     as_json: bool,
+    given: dict[str, Any],
 ) -> None:
     """Show what a model would see of a catalog.
 
-    A catalog of plain records is written in OpenAI's chat shape: no model takes plain ones.
+    The catalog is a file, or the tools of the servers that the configuration names. A
+    catalog of plain records is written in OpenAI's chat shape: no model takes plain ones.
 
     \b
     Examples:
       toolfold fold --catalog tools.json --context-length 200000
       toolfold fold --catalog tools.json --context-length 131072 --listing names --json
+      toolfold fold --config .mcp.json --enabled on --diff
       toolfold fold --enabled on --core read_file --diff
     """
-    settings = options.open_settings(
-        config, strategy=strategy, enabled=enabled, listing=listing, core=list(core) or None
-    )
-    entries = options.open_entries(catalog)
-    if shape is None and all(entry.shape in ("plain", None) for entry in entries):
-        shape = "openai-chat"
+    scope = Scope(allow or ("*",), deny)
+    opened = options.open_tools(catalog, config, **given)
+    tools: list[object]
+    if opened.live is not None:
+        tools = list(opened.catalog(scope))
+    else:
+        entries = opened.entries()
+        tools = [entry.raw for entry in entries]
+        if shape is None and all(entry.shape in ("plain", None) for entry in entries):
+            shape = "openai-chat"
     folded = fold(
-        [entry.raw for entry in entries],
+        tools,
         context_length=context_length,
-        settings=settings,
-        scope=Scope(allow or ("*",), deny),
+        settings=opened.settings,
+        scope=scope,
         shape=shape,
     )
     if as_json:

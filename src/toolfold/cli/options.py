@@ -7,13 +7,13 @@ import logging
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from toolfold.catalog import Catalog
-from toolfold.errors import UnknownToolError
+from toolfold.errors import ConfigError, UnknownToolError
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
 from toolfold.sources.catalog_file import load_catalog, read_entries
@@ -73,23 +73,70 @@ def open_catalog(
 ) -> Catalog:
     """Return a catalog within a scope: of a file, of the live servers, or the bundled one."""
     scope = Scope(allow or ("*",), deny)
-    live = None if file is not None else open_servers(config)
-    if live is not None:
-        return list_live(live, scope).catalog
-    from toolfold.demo import demo_catalog
+    if file is not None:
+        return load_catalog(file).within(scope)
+    return open_tools(None, config).catalog(scope)
 
-    catalog = demo_catalog() if file is None else load_catalog(file)
-    return catalog.within(scope)
+
+@dataclass(frozen=True, slots=True)
+class OpenedTools:
+    """What a command looks at, read once: the settings, and where the tools come from."""
+
+    settings: Settings
+    file: str | None
+    """The catalog file, where one was named."""
+
+    live: GatewayConfig | None
+    """The configuration that names servers or functions, where there is one and no file."""
+
+    def catalog(self, scope: Scope) -> Catalog:
+        """Return the tools within a scope: of the file, of the servers, or the bundled ones."""
+        if self.live is not None:
+            return list_live(self.live, scope).catalog
+        from toolfold.demo import demo_catalog
+
+        found = demo_catalog() if self.file is None else load_catalog(self.file)
+        return found.within(scope)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of the file, or of the bundled catalog, as they came in."""
+        from toolfold.demo import CATALOG_FILE
+
+        return read_entries(CATALOG_FILE if self.file is None else self.file)
+
+
+def open_tools(file: str | None, config: str | None, **arguments: Any) -> OpenedTools:
+    """Return what `--catalog` and `--config` name.
+
+    Args:
+        file: The catalog file.
+        config: The configuration.
+        arguments: The command line's own settings, over those of the file.
+
+    Raises:
+        ConfigError: The configuration cannot be used, or was named and has no tools.
+    """
+    from toolfold.config import find_config, load_gateway
+
+    if file is not None or find_config(config) is None:
+        return OpenedTools(load_settings(config, **arguments), file, None)
+    found = load_gateway(config, strict=False, **arguments)
+    if config is not None and not found.has_tools:
+        raise ConfigError(
+            f"`{config}` names no servers and no functions",
+            hint="write `mcpServers` or `functions` into it, or give --catalog FILE",
+        )
+    return OpenedTools(found.settings, None, found if found.has_tools else None)
 
 
 def open_servers(config: str | None) -> GatewayConfig | None:
-    """Return the configuration, if it names servers."""
+    """Return the configuration, if it names servers or functions."""
     from toolfold.config import find_config, load_gateway
 
     if find_config(config) is None:
         return None
     found = load_gateway(config, strict=False)
-    return found if found.servers else None
+    return found if found.has_tools else None
 
 
 def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Listed:
@@ -133,24 +180,9 @@ def show_progress(status: ServerStatus, done: int, count: int) -> None:
         click.echo(f"{line}{end}", nl=False, err=True)
 
 
-def open_entries(file: str | None) -> list[Entry]:
-    """Return the entries of a file, or of the bundled catalog, as they came in."""
-    from toolfold.demo import CATALOG_FILE
-
-    return read_entries(CATALOG_FILE if file is None else file)
-
-
 def open_settings(config: str | None, **arguments: Any) -> Settings:
     """Return the settings of a file, with the command line's own over them."""
     return load_settings(config, **arguments)
-
-
-def live_settings(config: str | None, catalog: str | None, **arguments: Any) -> Settings:
-    """Return the settings of the file that the catalog's servers are in, if they are."""
-    live = None if catalog is not None else open_servers(config)
-    if live is None:
-        return open_settings(config, **arguments)
-    return replace(live.settings, **{k: v for k, v in arguments.items() if v is not None})
 
 
 def tool_named(catalog: Catalog, name: str) -> Tool:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
 from toolfold.bridge import Bridge
 from toolfold.cli import options
-from toolfold.search import RANKERS
+from toolfold.cli.setting_options import setting_option, setting_options
+from toolfold.scope import Scope
+from toolfold.settings import Settings
 
 
 @click.command("search", short_help="Rank the tools that answer a request")
 @click.argument("query")
 @options.live_catalog_option
-@click.option(
-    "-k", "--limit", metavar="N", type=click.IntRange(1, 50), help="Return at most N tools"
+@setting_option(
+    Settings, "max_search_limit", "-k", "--limit", "limit", help="Return at most N tools"
 )
 @options.scope_options
-@click.option("--ranker", type=click.Choice(sorted(RANKERS)), help="How to rank")
+@setting_options(Settings, "ranker", into="given")
 @click.option("--explain", is_flag=True, help="Say why each tool is there")
 @options.live_config_option
 @options.json_option
@@ -28,10 +31,10 @@ def command(
     limit: int | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
-    ranker: str | None,
     explain: bool,
     config: str | None,
     as_json: bool,
+    given: dict[str, Any],
 ) -> None:
     """Rank the tools that answer a request.
 
@@ -46,8 +49,8 @@ def command(
     """
     if not any(character.isalnum() for character in query):
         raise click.UsageError("QUERY is blank")
-    settings = options.live_settings(config, catalog, ranker=ranker, enabled="on")
-    found = options.open_catalog(catalog, allow, deny, config)
+    opened = options.open_tools(catalog, config, enabled="on", **given)
+    settings, found = opened.settings, opened.catalog(Scope(allow or ("*",), deny))
     bridge = Bridge.over(found, settings)
     hits = bridge.search(query, limit or settings.search_default_limit)
     nearest = None

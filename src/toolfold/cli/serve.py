@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolfold.cli import options
+from toolfold.cli.setting_options import setting_option, setting_options
+from toolfold.config.serve_settings import ServeSettings
 from toolfold.errors import ConfigError
-from toolfold.settings.model import StrategyName
+from toolfold.settings import Settings
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
 
 
 @click.command("serve", short_help="Stand between an MCP client and all its servers")
-@click.option(
-    "-c", "--config", metavar="FILE",
-    help="Servers and settings: toolfold.yaml, or any client's mcp.json  "
-    "[default: ./toolfold.yaml, then the user's own]",
-)  # fmt: skip
+@options.live_config_option
 @click.option(
     "--http", metavar="HOST:PORT",
     help="Serve streamable HTTP at /mcp instead of standard input and output",
 )  # fmt: skip
-@click.option(
-    "--strategy", "--mode", type=click.Choice(get_args(StrategyName)),
-    help="Show three tools for the folded ones, all of them without parameters, or add what a "
-    "search finds to the list",
-)  # fmt: skip
-@click.option(
-    "--lazy", is_flag=True, help="Start servers whose tools are known at their first call"
-)
-@click.option(
-    "--context-length", metavar="N", type=click.IntRange(1),
-    help="The model's window, in tokens: tools below a tenth of it are not folded  "
-    "[default: 200000]",
-)  # fmt: skip
+@setting_option(Settings, "strategy", "--strategy", "--mode", "strategy")
+@setting_options(ServeSettings, "lazy", "context_length", into="given")
 @options.scope_options
 @click.option(
     "--log", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -48,12 +35,11 @@ def command(
     config: str | None,
     http: str | None,
     strategy: str | None,
-    lazy: bool,
-    context_length: int | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     form: str,
     verbose: bool,
+    given: dict[str, Any],
 ) -> None:
     """Stand between an MCP client and all its servers.
 
@@ -68,7 +54,7 @@ def command(
       toolfold serve --http 127.0.0.1:8765 --allow '@github' --deny '*delete*'
     """
     address = None if http is None else _address(http)
-    loaded = _loaded(config, strategy, lazy, context_length)
+    loaded = _loaded(config, strategy, given)
     from toolfold.scope import Scope
     from toolfold.serve.run_gateway import How, serve_http, serve_stdio
 
@@ -79,24 +65,17 @@ def command(
         serve_http(loaded, *address, how)
 
 
-def _loaded(
-    config: str | None, strategy: str | None, lazy: bool, context_length: int | None
-) -> GatewayConfig:
+def _loaded(config: str | None, strategy: str | None, given: dict[str, Any]) -> GatewayConfig:
     """Return the configuration, with the command line's own over it."""
     from toolfold.config.gateway_config import load_gateway
 
     loaded = load_gateway(config, strict=False, strategy=strategy)
-    if not loaded.servers:
+    if not loaded.has_tools:
         where = f"`{loaded.path}` names" if loaded.path else "there is no configuration that names"
         raise ConfigError(
             f"{where} no servers",
             hint="give --config FILE with `mcpServers`, or run `toolfold import` to find yours",
         )
-    changes: dict[str, Any] = {
-        "context_length": context_length,
-        "lazy": True if lazy else None,
-    }
-    given = {key: value for key, value in changes.items() if value is not None}
     return replace(loaded, serve=replace(loaded.serve, **given))
 
 

@@ -1,4 +1,4 @@
-"""The gateway's configuration: the servers behind it, and how to serve."""
+"""The gateway's configuration: the servers and functions behind it, and how to serve."""
 
 from toolfold.config.gateway_config import (
     GatewayConfig,
@@ -8,9 +8,11 @@ from toolfold.config.gateway_config import (
     user_config,
 )
 from toolfold.config.serve_settings import ServeSettings, Token
+from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
 __all__ = [
+    "FunctionModule",
     "GatewayConfig",
     "ServeSettings",
     "Server",

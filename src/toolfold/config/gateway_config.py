@@ -1,7 +1,7 @@
 """The gateway's configuration, from one file.
 
-The file is YAML or JSON with up to three blocks: `mcpServers` (or VS Code's `servers`),
-`serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it stands, and a
+The file is YAML or JSON with up to four blocks: `mcpServers` (or VS Code's `servers`),
+`functions`, `serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it stands, and a
 `toolfold.yaml` may hold all of it.
 """
 
@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from toolfold.config.function_entries import read_functions
 from toolfold.config.references import References
-from toolfold.config.serve_settings import ServeSettings, Token, kinds
+from toolfold.config.serve_settings import ServeSettings
 from toolfold.config.server_reader import Read, read_servers
 from toolfold.errors import ConfigError
 from toolfold.settings import Settings, load_settings
-from toolfold.settings.check import check, suggestion
-from toolfold.settings.file import OWN_FILE, Place, read_top
+from toolfold.settings.block import read_block
+from toolfold.settings.declared import declared
+from toolfold.settings.file import OWN_FILE, Place, read_top, settings_block
+from toolfold.settings.load import settings_in
+from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
 __all__ = ["GatewayConfig", "find_config", "load_gateway", "missing_hint", "user_config"]
@@ -48,6 +52,14 @@ class GatewayConfig:
     notes: tuple[str, ...] = ()
     """What a person may want to know of a file that can be used all the same."""
 
+    functions: tuple[FunctionModule, ...] = ()
+    """The modules of Python functions beside the servers; none of them is imported yet."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether it names anything that tools come from."""
+        return bool(self.servers or self.functions)
+
     @property
     def folding(self) -> Settings:
         """How the gateway folds: the settings, with the strategy that counts."""
@@ -61,19 +73,21 @@ def load_gateway(
     environ: Mapping[str, str] | None = None,
     *,
     strict: bool = True,
-    strategy: str | None = None,
+    **overrides: Any,
 ) -> GatewayConfig:
     """Return the gateway's configuration.
 
     Args:
         path: The file. Without it, `TOOLFOLD_CONFIG`, then `toolfold.yaml` in the working
             directory, then the one in the user's configuration folder; without any of
-            them, the configuration is empty. A folder's file that names servers must be
-            named: it would start programs that whoever wrote the folder chose.
+            them, the configuration is empty. A folder's file that names servers or
+            functions must be named: it would start programs that whoever wrote the
+            folder chose.
         environ: The environment; the process's own by default.
         strict: Whether a server that cannot be used is an error. Otherwise it comes with
             its `problem`, and the others are not touched by it.
-        strategy: The strategy, whatever file and environment say.
+        overrides: Settings of `tools.tool_search` that win over the file's and the
+            environment's. None stands for one that is not given.
 
     Raises:
         ConfigError: The file cannot be read, a key of ours is unknown or a value cannot
@@ -82,24 +96,33 @@ def load_gateway(
     environ = os.environ if environ is None else environ
     chosen = find_config(path, environ)
     if chosen is None:
-        return GatewayConfig(settings=load_settings(environ=environ, strategy=strategy))
-    top = read_top(chosen, [item.name for item in fields(Settings)])
+        return GatewayConfig(settings=load_settings(environ=environ, **overrides))
+    top = read_top(chosen, list(declared(Settings)))
     if not (path or environ.get("TOOLFOLD_CONFIG")) and chosen == Path(OWN_FILE):
         _refuse_unasked(top)
     serve = _serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
     others = {token.env for token in serve.tokens}
-    settings = load_settings(
-        chosen,
-        environ={key: value for key, value in environ.items() if key not in others},
-        strategy=strategy,
+    settings = settings_in(
+        settings_block(chosen, top),
+        {key: value for key, value in environ.items() if key not in others},
+        **overrides,
     )
+    strategy = overrides.get("strategy")
     if strategy is not None:
         serve = replace(serve, mode=None)
     references = References.of(chosen, environ, is_users=chosen == user_config())
     found = _servers(top, references, strict=strict)
+    functions = _functions(top, chosen.absolute().parent)
+    names = {*(server.name for server in found.servers), *found.disabled}
+    for entry in functions:
+        if entry.name in names:
+            raise ConfigError(
+                f"`functions.{entry.name}` has the name of a server{top['functions'].where}",
+                hint="give it a name of its own",
+            )
     notes = (*found.notes, *_strategy_notes(serve, settings, asked=strategy is not None))
-    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, notes)
+    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, notes, functions)
 
 
 def find_config(
@@ -114,12 +137,13 @@ def find_config(
 
 
 def _refuse_unasked(top: Mapping[str, Place]) -> None:
-    block = next((top[key] for key in _BLOCKS if key in top and top[key].node.value), None)
-    if block is not None:
-        raise ConfigError(
-            f"this folder's file names servers to start{block.where}",
-            hint=f"give `--config {OWN_FILE}` if you trust it",
-        )
+    for key in (*_BLOCKS, "functions"):
+        if key in top and top[key].node.value:
+            what = "Python functions to load" if key == "functions" else "servers to start"
+            raise ConfigError(
+                f"this folder's file names {what}{top[key].where}",
+                hint=f"give `--config {OWN_FILE}` if you trust it",
+            )
 
 
 def missing_hint() -> str:
@@ -149,6 +173,11 @@ def _servers(top: Mapping[str, Place], references: References, *, strict: bool) 
     return read_servers(top[given[0]], references, strict=strict, key=given[0])
 
 
+def _functions(top: Mapping[str, Place], folder: Path) -> tuple[FunctionModule, ...]:
+    block = top.get("functions")
+    return read_functions(block, folder) if block is not None and block.node.value else ()
+
+
 def _strategy_notes(serve: ServeSettings, settings: Settings, *, asked: bool) -> list[str]:
     """Say which strategy counts, where somebody may expect another."""
     mode, strategy = serve.mode, settings.strategy
@@ -164,54 +193,12 @@ def _strategy_notes(serve: ServeSettings, settings: Settings, *, asked: bool) ->
 
 
 def _serve(block: Place) -> ServeSettings:
-    known = kinds(ServeSettings)
-    values: dict[str, Any] = {}
-    for key, place in block.pairs("`serve`").items():
-        if key not in known:
-            hint = suggestion(key, list(known))
-            raise ConfigError(f"unknown key `serve.{key}`{place.where}", hint=hint)
-        if key == "tokens":
-            values[key] = tuple(_token(item) for item in _list(place))
-        else:
-            values[key] = _checked(f"serve.{key}", place, known[key])
-    return _made(ServeSettings, values, block)
-
-
-def _token(block: Place) -> Token:
-    known = kinds(Token)
-    values: dict[str, Any] = {}
-    for key, place in block.pairs("a token").items():
-        if key in _TOKEN_ITSELF:
-            raise ConfigError(
-                f"a token itself stands under `serve.tokens`{place.where}",
-                hint="put it into an environment variable and name that: `env: NAME`",
-            )
-        if key not in known:
-            hint = suggestion(key, list(known))
-            raise ConfigError(f"unknown key `serve.tokens.{key}`{place.where}", hint=hint)
-        # A digest that is none may be the token itself, so its value is not shown.
-        is_text = isinstance(place.value, str)
-        values[key] = place.value if is_text else _checked(f"serve.tokens.{key}", place, known[key])
-    return _made(Token, values, block)
-
-
-def _list(place: Place) -> list[Place]:
-    if not place.is_list:
-        raise ConfigError(
-            f"`serve.tokens` is no list{place.where}", hint="write `- name: …` and `env: …`"
-        )
-    return place.items
-
-
-def _checked(key: str, place: Place, kind: Any) -> Any:
-    try:
-        return check(key, place.value, kind)
-    except ConfigError as error:
-        raise ConfigError(f"{error}{place.where}", hint=error.hint) from None
-
-
-def _made(cls: Any, values: dict[str, Any], block: Place) -> Any:
-    try:
-        return cls(**values)
-    except ConfigError as error:
-        raise ConfigError(f"{error}{block.where}", hint=error.hint) from None
+    tokens = block.pairs("`serve`").get("tokens")
+    for token in tokens.items if tokens is not None else ():
+        for key, place in token.pairs("`serve.tokens`").items():
+            if key in _TOKEN_ITSELF:
+                raise ConfigError(
+                    f"a token itself stands under `serve.tokens`{place.where}",
+                    hint="put it into an environment variable and name that: `env: NAME`",
+                )
+    return read_block(ServeSettings, block, "serve.")

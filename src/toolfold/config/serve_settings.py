@@ -1,6 +1,7 @@
 """How to serve: every key under `serve:`, its default, its range and its meaning.
 
-This is the one declaration; the file's keys and the reference page are derived from it.
+This is the one declaration; the file's keys, the command line's flags and the reference
+page are derived from it.
 A token is never in it: only the variable that holds it, or its SHA-256 digest.
 """
 
@@ -8,67 +9,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from toolfold.errors import ConfigError
-from toolfold.settings.check import Kind, check
+from toolfold.settings.declared import check_fields, setting
 
-__all__ = ["ServeSettings", "Token", "kinds"]
+__all__ = ["ServeSettings", "Token"]
 
 _MEBIBYTE = 1024 * 1024
 _DIGEST = re.compile(r"(?:sha256:)?[0-9A-Fa-f]{64}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def _key(default: Any, meaning: str, kind: Kind) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "kind": kind})
-
-
-def _check_fields(values: Any, prefix: str) -> None:
-    for item in fields(values):
-        value = getattr(values, item.name)
-        if value is None and item.default is None:
-            continue
-        object.__setattr__(
-            values, item.name, check(prefix + item.name, value, item.metadata["kind"])
-        )
-
-
-def kinds(cls: type[ServeSettings | Token]) -> dict[str, Kind]:
-    """Return what each key takes."""
-    return {item.name: item.metadata["kind"] for item in fields(cls)}
-
-
 @dataclass(frozen=True, slots=True)
 class Token:
     """Somebody who may ask over HTTP, known by a bearer token."""
 
-    name: str = _key("", "What logs and the audit call its owner.", Kind("text"))
-    env: str = _key("", "The environment variable that holds the token.", Kind("text"))
-    sha256: str = _key(
-        "", "Or the SHA-256 digest of the token, in hexadecimal digits.", Kind("text")
+    name: str = setting("", "What logs and the audit call its owner.")
+    env: str = setting("", "The environment variable that holds the token.")
+    sha256: str = setting("", "Or the SHA-256 digest of the token, in hexadecimal digits.")
+    allow: tuple[str, ...] = setting(
+        ("*",), "Patterns of the tools that exist for it; `@NAME` is a whole server."
     )
-    allow: tuple[str, ...] = _key(
-        ("*",), "Patterns of the tools that exist for it; `@NAME` is a whole server.", Kind("names")
+    deny: tuple[str, ...] = setting((), "Patterns of tools that do not; they win over `allow`.")
+    read_only: bool = setting(
+        False, "Whether only tools that say they change nothing exist for it."
     )
-    deny: tuple[str, ...] = _key(
-        (), "Patterns of tools that do not; they win over `allow`.", Kind("names")
-    )
-    read_only: bool = _key(
-        False, "Whether only tools that say they change nothing exist for it.", Kind("boolean")
-    )
-    rate_limit: int | None = _key(
+    rate_limit: int | None = setting(
         None,
         "Requests a minute for it, in place of `serve.rate_limit`; 0 is no limit.",
-        Kind("integer", low=0, high=1_000_000),
+        low=0,
+        high=1_000_000,
     )
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError("a token has no `name`", hint="give it one, as `name: laptop`")
-        _check_fields(self, f"tokens.{self.name}.")
+        check_fields(self, f"tokens.{self.name}.")
         if bool(self.env) == bool(self.sha256):
             what = "both `env` and `sha256`" if self.env else "neither `env` nor `sha256`"
             raise ConfigError(
@@ -92,86 +71,79 @@ class Token:
 class ServeSettings:
     """How to serve. Frozen and checked: a `ServeSettings` that exists can be used."""
 
-    mode: Literal["bridge", "reveal"] | None = _key(
+    mode: Literal["bridge", "reveal"] | None = setting(
         None,
         "The older name of `strategy` under `tools: tool_search:`; still understood, and where "
         "both are written, this one counts.",
-        Kind("choice", choices=("bridge", "reveal")),
     )
-    lazy: bool = _key(
+    lazy: bool = setting(
         False,
         "Whether a server whose tools are known from the last run is started at its first call.",
-        Kind("boolean"),
     )
-    context_length: int = _key(
+    context_length: int = setting(
         200_000,
         "The context window that the gate reckons with, in tokens; clients do not tell theirs.",
-        Kind("integer", low=1, high=100_000_000),
+        low=1,
+        high=100_000_000,
     )
-    destructive: Literal["allow", "ask", "refuse"] = _key(
+    destructive: Literal["allow", "ask", "refuse"] = setting(
         "allow",
         "What happens to a call that may destroy something: it runs, the person is asked "
         "first, or it is refused.",
-        Kind("choice", choices=("allow", "ask", "refuse")),
     )
-    trust: Literal["off", "changes", "all"] = _key(
+    trust: Literal["off", "changes", "all"] = setting(
         "off",
         "Which tools wait until a person has looked at them: none, those that changed, or "
         "new ones too.",
-        Kind("choice", choices=("off", "changes", "all"), false="off"),
+        false="off",
     )
-    tokens: tuple[Token, ...] = _key(
-        (), "Who may ask over HTTP; a list of blocks.", Kind("block", type=tuple)
+    tokens: tuple[Token, ...] = setting((), "Who may ask over HTTP; a list of blocks.")
+    read_only: bool = setting(
+        False, "Whether only tools that say they change nothing exist, for everybody."
     )
-    read_only: bool = _key(
-        False,
-        "Whether only tools that say they change nothing exist, for everybody.",
-        Kind("boolean"),
-    )
-    body_limit: int = _key(
+    body_limit: int = setting(
         4 * _MEBIBYTE,
         "The largest request over HTTP, in bytes.",
-        Kind("integer", low=1024, high=1_000_000_000),
+        low=1024,
+        high=1_000_000_000,
     )
-    rate_limit: int = _key(
+    rate_limit: int = setting(
         0,
         "Requests a minute for each token; 0 is no limit.",
-        Kind("integer", low=0, high=1_000_000),
+        low=0,
+        high=1_000_000,
     )
-    allowed_hosts: tuple[str, ...] = _key(
+    allowed_hosts: tuple[str, ...] = setting(
         (),
         "More names under which the gateway may be asked over HTTP, beside loopback and the "
         "address it listens on.",
-        Kind("names"),
     )
-    allowed_origins: tuple[str, ...] = _key(
-        (), "Web pages that may ask, as `https://app.example.com`.", Kind("names")
+    allowed_origins: tuple[str, ...] = setting(
+        (), "Web pages that may ask, as `https://app.example.com`."
     )
-    audit: str = _key(
+    audit: str = setting(
         "auto",
         "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`.",
-        Kind("text", false="off"),
+        false="off",
     )
-    state_dir: str = _key(
-        "auto",
-        "The folder for what is remembered between runs; `auto` is the user's own.",
-        Kind("text"),
+    state_dir: str = setting(
+        "auto", "The folder for what is remembered between runs; `auto` is the user's own."
     )
-    max_parallel: int = _key(
+    max_parallel: int = setting(
         64,
         "Calls that one server runs at once; more wait.",
-        Kind("integer", low=1, high=10_000),
+        low=1,
+        high=10_000,
     )
-    description_limit: int = _key(
+    description_limit: int = setting(
         4_000,
         "The longest description of a tool that is passed on, in characters.",
-        Kind("integer", low=100, high=1_000_000),
+        low=100,
+        high=1_000_000,
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.tokens, list):
-            object.__setattr__(self, "tokens", tuple(self.tokens))
-        _check_fields(self, "serve.")
+        check_fields(self, "serve.")
         _check_names(self.tokens)
 
     @property

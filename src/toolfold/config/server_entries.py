@@ -10,29 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from toolfold.settings.declared import declared
+from toolfold.sources.mcp.server import Server
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["ServerEntry", "plain"]
+__all__ = ["ENV_FILE", "ServerEntry", "plain"]
 
-_SAME = {
-    "type": ("type", "transport", "transportType"),
-    "command": ("command", "cmd"),
-    "args": ("args",),
-    "env": ("env", "environment", "envs"),
-    "env_file": ("envFile", "env_file"),
-    "cwd": ("cwd", "workingDirectory", "working_directory"),
-    "url": ("url", "serverUrl", "server_url", "httpUrl", "uri"),
-    "headers": ("headers", "http_headers"),
-    "disabled": ("disabled",),
-    "timeout": ("timeout", "startup_timeout_sec"),
-    "call_timeout": ("call_timeout", "tool_timeout_sec"),
-    "lazy": ("lazy",),
-    "per_session": ("per_session",),
-    "handshake": ("handshake",),
-    "allow": ("allow", "includeTools", "enabled_tools", "available_tools", "tools"),
-    "deny": ("deny", "excludeTools", "disabledTools", "disabled_tools"),
-    "oauth": ("oauth",),
-}
+ENV_FILE = ("envFile", "env_file")
+"""The key that names a file of more variables; it goes into a server's `env`."""
+
+_SAME = {key: (key, *item.also) for key, item in declared(Server).items()} | {"env_file": ENV_FILE}
 _ELSEWHERE = frozenset(
     "enabled name description display_name icon icons version source bundled trust alwaysAllow "
     "autoApprove disabledFunctions gallery dev sandbox sandboxEnabled watchPaths settings env_keys "

@@ -7,6 +7,7 @@ out of a reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
@@ -15,57 +16,13 @@ from toolfold.config.references import ReferenceProblem, References
 from toolfold.config.server_entries import ServerEntry, plain
 from toolfold.errors import ConfigError
 from toolfold.redact import redact
-from toolfold.settings.check import Kind, check
-from toolfold.settings.file import Place
-from toolfold.sources.mcp.server import Server, Transport
+from toolfold.settings.block import checked
+from toolfold.settings.declared import declared
+from toolfold.settings.file import Given, Place
+from toolfold.sources.mcp.server import LONGEST_START, Server, Transport
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["KEYS", "Read", "read_servers"]
-
-LONGEST_START = 600.0
-"""The longest start of a server, in seconds. A greater `timeout` is in milliseconds."""
-
-KEYS: Mapping[str, tuple[Kind, Any, str]] = MappingProxyType(
-    {
-        "timeout": (
-            Kind("number", low=0.1, high=LONGEST_START * 1000),
-            30.0,
-            "Seconds until it must have started and listed its tools. Above 600 it is read as "
-            "milliseconds, which is what some clients mean by it.",
-        ),
-        "call_timeout": (
-            Kind("number", low=0.1, high=86_400),
-            300.0,
-            "Seconds until a call must be answered; null or 0 waits for ever.",
-        ),
-        "lazy": (
-            Kind("boolean"),
-            None,
-            "Whether it is started at its first call, in place of what `serve.lazy` says.",
-        ),
-        "per_session": (
-            Kind("boolean"),
-            False,
-            "Whether every client's session has a server of its own.",
-        ),
-        "handshake": (
-            Kind("boolean"),
-            False,
-            "Whether to keep to the revisions before 2026-07-28, for a server that asks its "
-            "questions only there.",
-        ),
-        "allow": (
-            Kind("names"),
-            ("*",),
-            "Patterns over its tools' own names; the others do not exist.",
-        ),
-        "deny": (Kind("names"), (), "Patterns of tools that do not exist; they win over `allow`."),
-        "oauth": (Kind("boolean"), False, "Whether to sign in with OAuth, over HTTP."),
-        "disabled": (Kind("boolean"), False, "Whether to leave the server out."),
-    }
-)
-"""Our keys of a server's entry: what each takes, its default and its meaning."""
-
+__all__ = ["Read", "read_servers"]
 
 _PLAIN = ("oauth", "lazy", "per_session", "handshake", "allow", "deny")
 
@@ -145,7 +102,7 @@ class _Reader:
         self._references = references
         self._hidden: list[str] = []
         self.notes = [
-            f"unknown key `{prefix}.{key}`{pairs[key].where} is passed over"
+            f"unknown key `{prefix}.{key}`{pairs[key].where} is passed over{_meant(key)}"
             for key in entry.unknown
         ]
 
@@ -278,13 +235,10 @@ class _Reader:
         return str(self._references.path(text)) if text.startswith("~") else text
 
     def _own(self, key: str) -> Any:
-        kind, default, _ = KEYS[key]
         if key not in self._values:
-            return default
-        try:
-            return check(f"{self._prefix}.{key}", self._values[key], kind)
-        except ConfigError as error:
-            raise ConfigError(f"{error}{self._where(key)}", hint=error.hint) from None
+            return declared(Server)[key].default
+        given = Given(self._values[key], self._where(key))
+        return checked(Server, key, given, f"{self._prefix}.")
 
     def _where(self, key: str | None) -> str:
         written = self._pairs.get(self._entry.written(key)) if key else None
@@ -297,3 +251,9 @@ class _Reader:
             *([step] if step else []),
         ]
         raise ConfigError(f"`{'.'.join(steps)}`{self._where(key)} {clause}", hint=hint)
+
+
+def _meant(key: str) -> str:
+    """Return the nearest key that is known, as the end of a clause."""
+    near = get_close_matches(key, list(declared(Server)), n=1)
+    return f": did you mean `{near[0]}`?" if near else ""

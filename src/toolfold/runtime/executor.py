@@ -144,8 +144,8 @@ class Batch:
             )
             return None
         located = self._sources.find(resolved.tool.name)
-        shown = self._folded.bridge.settings.aliases
-        if located is None or located.tool.with_aliases(shown) != resolved.tool:
+        settings = self._folded.bridge.settings
+        if located is None or settings.applied(located.tool) != resolved.tool:
             # It left, or became another tool, between the assembly and this call.
             text = prompts.not_available(resolved.tool.shown_name, ())
             self._results[position] = self._result(position, text, is_error=True)

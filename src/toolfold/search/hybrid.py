@@ -171,8 +171,7 @@ class HybridSearcher:
         near = float(self._vectors.exact(vectors, [position]).max())
         words = self._lexical.explain(query, position)
         shared = words if words.startswith("words ") else "no word in common"
-        chance = next((m.score for m in self.search(query, 50) if m.position == position), 0.0)
-        return f"meaning {near:.2f}; {shared}; probability {chance:.2f}"
+        return f"meaning {near:.2f}; {shared}"
 
     def _is_literal(self, query: str, evidence: Evidence) -> bool:
         """Whether a query of a few words is said, word for word, by the name of a candidate."""

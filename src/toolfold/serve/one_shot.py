@@ -174,7 +174,9 @@ def _listed(
         )
     stock = gateway.pool.stock
     tools = [
-        tool for tool in stock.tools if principal.admits(tool, stock.routes[tool.name].full_name)
+        tool
+        for tool in map(gateway.config.settings.applied, stock.tools)
+        if principal.admits(tool, stock.routes[tool.name].full_name)
     ]
     waiting = sum(status.quarantined for status in gateway.pool.statuses)
     return Listed(Catalog(tools), failed, waiting)

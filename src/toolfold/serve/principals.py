@@ -66,8 +66,7 @@ class Principal:
             full_name: Its name before it was shortened for clients. What is denied under
                 either name is denied.
         """
-        # The hint counts where it is the JSON value `true`; "yes" or 1 is no promise.
-        if self.read_only and tool.annotations.get("readOnlyHint") is not True:
+        if self.read_only and not tool.is_read_only:
             return False
         if full_name and full_name != tool.name and self.scope.denies(full_name):
             return False

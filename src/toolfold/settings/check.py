@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import inf
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeGuard
 
 from toolfold.errors import ConfigError
+from toolfold.settings.frozen import FrozenMapping
 
-__all__ = ["Aliases", "Kind", "check", "suggestion"]
+__all__ = ["HINTS", "Kind", "check", "suggestion"]
+
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+"""MCP's hints about what a call of a tool does, each true or false."""
 
 _SHOWN_AT_MOST = 80
 
@@ -20,7 +25,18 @@ class Kind:
     """What values a setting takes."""
 
     name: Literal[
-        "switch", "choice", "number", "integer", "boolean", "text", "names", "aliases", "block"
+        "switch",
+        "choice",
+        "number",
+        "integer",
+        "boolean",
+        "text",
+        "texts",
+        "names",
+        "aliases",
+        "annotations",
+        "block",
+        "blocks",
     ]
     choices: tuple[str, ...] = ()
     low: float | None = None
@@ -29,7 +45,10 @@ class Kind:
     """The choice that YAML's `off`, read as false, stands for."""
 
     type: type | None = None
-    """The class of a block."""
+    """The class of a block, or of each block of a list."""
+
+    optional: bool = False
+    """Whether None is a value, too."""
 
     def __str__(self) -> str:
         match self.name:
@@ -46,30 +65,14 @@ class Kind:
                 return "a list of names or patterns"
             case "aliases":
                 return "a mapping from a tool's name to a list of words"
+            case "annotations":
+                return "a mapping from a tool's name or pattern to hints, each true or false"
+            case "texts":
+                return "a mapping from names to texts"
+            case "blocks":
+                return "a list of blocks"
             case _:
                 return "a block"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Aliases(Mapping[str, tuple[str, ...]]):
-    """More words for tools, by name: a mapping that is as frozen as the settings it is in."""
-
-    pairs: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    def __getitem__(self, name: str) -> tuple[str, ...]:
-        for own, words in self.pairs:
-            if own == name:
-                return words
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self.pairs)
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __hash__(self) -> int:
-        return hash(self.pairs)
 
 
 def check(key: str, value: Any, kind: Kind) -> Any:
@@ -80,31 +83,35 @@ def check(key: str, value: Any, kind: Kind) -> Any:
     """
     if value is False and kind.false is not None:
         return kind.false
-    match kind.name:
-        case "switch":
-            if isinstance(value, bool):
-                return "on" if value else "off"
-            return value if value in kind.choices else _refuse(key, value, kind)
-        case "choice":
-            return value if value in kind.choices else _refuse(key, value, kind)
-        case "number" | "integer":
-            return _number(key, value, kind)
-        case "boolean":
-            return value if isinstance(value, bool) else _refuse(key, value, kind)
-        case "text":
-            return value if isinstance(value, str) else _refuse(key, value, kind)
-        case "names":
-            return _names(key, value, kind)
-        case "aliases":
-            return _aliases(key, value, kind)
-        case _:
-            return _block(key, value, kind)
+    if value is None and kind.optional:
+        return None
+    return _CHECKS[kind.name](key, value, kind)
 
 
-def suggestion(key: str, known: list[str]) -> str:
+def suggestion(key: str, known: list[str], *, what: str = "keys") -> str:
     """Return the nearest known key as a question, or all of them."""
     near = get_close_matches(key, known, n=1)
-    return f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(sorted(known))}"
+    return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(sorted(known))}"
+
+
+def _switch(key: str, value: Any, kind: Kind) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else _choice(key, value, kind)
+
+
+def _choice(key: str, value: Any, kind: Kind) -> str:
+    return value if value in kind.choices else _refuse(key, value, kind)
+
+
+def _boolean(key: str, value: Any, kind: Kind) -> bool:
+    return value if isinstance(value, bool) else _refuse(key, value, kind)
+
+
+def _text(key: str, value: Any, kind: Kind) -> str:
+    return value if isinstance(value, str) else _refuse(key, value, kind)
+
+
+def _texts(key: str, value: Any, kind: Kind) -> Mapping[Any, Any]:
+    return value if _is_mapping(value) else _refuse(key, value, kind)
 
 
 def _number(key: str, value: Any, kind: Kind) -> int | float:
@@ -122,6 +129,12 @@ def _block(key: str, value: Any, kind: Kind) -> Any:
     if kind.type is not None and not isinstance(value, kind.type):
         _refuse(key, value, kind)
     return value
+
+
+def _blocks(key: str, value: Any, kind: Kind) -> tuple[Any, ...]:
+    if not _is_collection(value):
+        _refuse(key, value, kind)
+    return tuple(_block(key, item, Kind("block", type=kind.type)) for item in value)
 
 
 def _names(key: str, value: Any, kind: Kind) -> tuple[str, ...]:
@@ -155,7 +168,7 @@ def _check_preset(key: str, item: str) -> None:
         raise ConfigError(f"`{key}` names the unknown preset {item!r}", hint=f"use {known}")
 
 
-def _aliases(key: str, value: Any, kind: Kind) -> Aliases:
+def _aliases(key: str, value: Any, kind: Kind) -> FrozenMapping[tuple[str, ...]]:
     if not _is_mapping(value):
         _refuse(key, value, kind)
     items: dict[str, tuple[str, ...]] = {}
@@ -163,10 +176,47 @@ def _aliases(key: str, value: Any, kind: Kind) -> Aliases:
         if not isinstance(name, str):
             _refuse(key, name, kind)
         items[name] = (words,) if isinstance(words, str) else _names(f"{key}.{name}", words, kind)
-    return Aliases(tuple(items.items()))
+    return FrozenMapping(tuple(items.items()))
+
+
+def _annotations(key: str, value: Any, kind: Kind) -> FrozenMapping[FrozenMapping[bool]]:
+    if not _is_mapping(value):
+        _refuse(key, value, kind)
+    items: dict[str, FrozenMapping[bool]] = {}
+    for pattern, hints in value.items():
+        if not isinstance(pattern, str) or not pattern or not _is_mapping(hints):
+            _refuse(key, {pattern: hints}, kind)
+        for hint, given in hints.items():
+            if hint not in HINTS:
+                raise ConfigError(
+                    f"`{key}` has the unknown hint `{hint}` for {pattern!r}",
+                    hint=suggestion(str(hint), list(HINTS), what="hints"),
+                )
+            if not isinstance(given, bool):
+                _refuse(f"{key}.{pattern}.{hint}", given, Kind("boolean"))
+        items[pattern] = FrozenMapping(tuple(hints.items()))
+    return FrozenMapping(tuple(items.items()))
 
 
 def _refuse(key: str, value: Any, kind: Kind) -> NoReturn:
     shown = repr(value)
     shown = shown if len(shown) <= _SHOWN_AT_MOST else f"{shown[:_SHOWN_AT_MOST]}…"
     raise ConfigError(f"`{key}` is {shown}", hint=f"write {kind}")
+
+
+_CHECKS: Mapping[str, Callable[[str, Any, Kind], Any]] = MappingProxyType(
+    {
+        "switch": _switch,
+        "choice": _choice,
+        "number": _number,
+        "integer": _number,
+        "boolean": _boolean,
+        "text": _text,
+        "texts": _texts,
+        "names": _names,
+        "aliases": _aliases,
+        "annotations": _annotations,
+        "block": _block,
+        "blocks": _blocks,
+    }
+)

@@ -6,7 +6,7 @@ In a file of our own every key must be known. In that of another host only the b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from toolfold.settings import jsonc
 
-__all__ = ["OWN_FILE", "Given", "Place", "is_own", "read_file", "read_top"]
+__all__ = ["OWN_FILE", "Given", "Place", "find_block", "is_own", "read_top", "settings_block"]
 
 OWN_FILE = "toolfold.yaml"
 """The file that is read where none is named and it exists."""
 
 _OWN_NAMES = (OWN_FILE, "toolfold.yml", "toolfold.json")
-_TOP_KEYS = ("tools", "mcpServers", "servers", "serve")
+_TOP_KEYS = ("tools", "mcpServers", "servers", "functions", "serve")
 _PASSED_OVER = ("$schema", "inputs")  # what editors put beside them
 
 
@@ -87,8 +87,8 @@ class Place(NamedTuple):
             ) from None
 
 
-def read_file(path: Path, known: list[str]) -> dict[str, Given]:
-    """Return the settings under `tools.tool_search`, inner ones as `reranker.model`.
+def find_block(path: Path, known: list[str]) -> Place | None:
+    """Return the block `tools.tool_search` of a file, if it has one.
 
     Args:
         path: The file.
@@ -97,16 +97,24 @@ def read_file(path: Path, known: list[str]) -> dict[str, Given]:
     Raises:
         ConfigError: The file cannot be read, or holds a key that it must not.
     """
+    return settings_block(path, read_top(path, known))
+
+
+def settings_block(path: Path, top: Mapping[str, Place]) -> Place | None:
+    """Return the block `tools.tool_search` among the blocks at the top of a file.
+
+    Raises:
+        ConfigError: The file is ours, and something else stands beside the block.
+    """
     own = is_own(path)
-    top = read_top(path, known)
     if "tools" not in top or not (own or _is_mapping(top["tools"].node)):
-        return {}
+        return None
     tools = _pairs(top["tools"].node, path, "`tools`", wanted=None if own else ("tool_search",))
     if own:
         for key in [key for key in tools if key != "tool_search"]:
             hint = "did you mean `tools.tool_search`?"
             raise ConfigError(f"unknown key `tools.{key}`{tools[key].where}", hint=hint)
-    return dict(_block(tools["tool_search"], path)) if "tool_search" in tools else {}
+    return tools.get("tool_search")
 
 
 def read_top(path: Path, known: list[str]) -> dict[str, Place]:
@@ -135,30 +143,6 @@ def read_top(path: Path, known: list[str]) -> dict[str, Place]:
 def is_own(path: Path) -> bool:
     """Whether a file is ours by its name, so that every key in it must be known."""
     return path.name in _OWN_NAMES
-
-
-def _block(block: Place, path: Path) -> Iterator[tuple[str, Given]]:
-    if not _is_mapping(block.node):
-        yield from _bare(block)
-        return
-    for key, place in _pairs(block.node, path, "`tool_search`").items():
-        if key == "reranker" and _is_mapping(place.node):
-            for inner, within in _pairs(place.node, path, "`reranker`").items():
-                yield f"reranker.{inner}", Given(within.value, within.where)
-        else:
-            yield key, Given(place.value, place.where)
-
-
-def _bare(block: Place) -> Iterator[tuple[str, Given]]:
-    value = block.value
-    if isinstance(value, bool):
-        # As the bare value, true is the older spelling of `enabled: auto`.
-        yield "enabled", Given("auto" if value else "off", block.where)
-    elif value is not None:
-        raise ConfigError(
-            f"`tools.tool_search` is {value!r}{block.where}",
-            hint="write true, false, or a block of settings",
-        )
 
 
 def _root(path: Path) -> Node | None:

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from toolfold.errors import ConfigError
-from toolfold.settings.check import Kind, check, suggestion
-from toolfold.settings.file import OWN_FILE, Given, read_file
+from toolfold.settings.block import checked, given_in
+from toolfold.settings.check import Kind, suggestion
+from toolfold.settings.declared import declared, flat
+from toolfold.settings.file import OWN_FILE, Given, Place, find_block
 from toolfold.settings.model import Reranker, Settings
 
-__all__ = ["ENVIRONMENT", "load_settings"]
+__all__ = ["ENVIRONMENT", "load_settings", "settings_in", "variable"]
 
 _PREFIX = "TOOLFOLD_"
-_KINDS: dict[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Settings)}
-_RERANKER_KINDS: dict[str, Kind] = {f.name: f.metadata["kind"] for f in fields(Reranker)}
-_UNITED = ("core", "never_defer")
 _OTHER_VARIABLES = {"TOOLFOLD_CONFIG", "TOOLFOLD_CORPORA"}
 
-ENVIRONMENT: tuple[str, ...] = tuple(
-    [f"{_PREFIX}{name.upper()}" for name in _KINDS if name != "reranker"]
-    + [f"{_PREFIX}RERANKER_{name.upper()}" for name in _RERANKER_KINDS]
+
+def variable(key: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"{_PREFIX}{key.replace('.', '_').upper()}"
+
+
+_VARIABLES: Mapping[str, str] = MappingProxyType(
+    {variable(key): key for key, item in flat(Settings).items() if item.kind.name != "block"}
 )
+
+ENVIRONMENT: tuple[str, ...] = tuple(_VARIABLES)
 """The environment variables that hold settings, one each."""
 
 
@@ -49,10 +55,23 @@ def load_settings(
     environ = os.environ if environ is None else environ
     chosen = file or environ.get("TOOLFOLD_CONFIG")
     path = Path(chosen) if chosen else Path(OWN_FILE)
-    layers: list[dict[str, Given]] = []
-    if chosen or path.is_file():
-        layers.append(read_file(path, list(_KINDS)))
-    layers.append(dict(_from_environment(environ)))
+    found = chosen or path.is_file()
+    block = find_block(path, list(declared(Settings))) if found else None
+    return settings_in(block, environ, **arguments)
+
+
+def settings_in(block: Place | None, environ: Mapping[str, str], **arguments: Any) -> Settings:
+    """Return the settings where the file's block is found already.
+
+    Args:
+        block: The block `tools.tool_search`, if there is one.
+        environ: The environment.
+        arguments: Settings by name. None stands for one that is not given.
+
+    Raises:
+        ConfigError: A key is unknown or a value cannot be used.
+    """
+    layers = [dict(_from_file(block)), dict(_from_environment(environ))]
     layers.append({key: Given(v, "") for key, v in arguments.items() if v is not None})
     return _merged(layers)
 
@@ -63,11 +82,11 @@ def _merged(layers: list[dict[str, Given]]) -> Settings:
     where: dict[str, str] = {}
     for layer in layers:
         for key, given in layer.items():
-            value = _checked(key, given)
+            value = checked(Settings, key, given)
             where[key] = given.where
             if key.startswith("reranker."):
                 inner[key.removeprefix("reranker.")] = value
-            elif key in _UNITED:
+            elif declared(Settings)[key].united:
                 values[key] = (*values.get(key, ()), *value)
             else:
                 values[key] = value
@@ -84,36 +103,37 @@ def _merged(layers: list[dict[str, Given]]) -> Settings:
         raise ConfigError(f"{error}{place}", hint=error.hint) from None
 
 
-def _checked(key: str, given: Given) -> Any:
-    name, _, inner = key.partition(".")
-    kind = _RERANKER_KINDS.get(inner) if inner and name == "reranker" else _KINDS.get(key)
-    if kind is None:
-        known = [*_KINDS, *(f"reranker.{name}" for name in _RERANKER_KINDS)]
-        raise ConfigError(f"unknown key `{key}`{given.where}", hint=suggestion(key, known))
-    try:
-        return check(key, given.value, kind)
-    except ConfigError as error:
-        raise ConfigError(f"{error}{given.where}", hint=error.hint) from None
+def _from_file(block: Place | None) -> Iterator[tuple[str, Given]]:
+    if block is None:
+        return
+    if block.is_mapping:
+        yield from given_in(Settings, block, "", "`tool_search`")
+        return
+    value = block.value
+    if isinstance(value, bool):
+        # As the bare value, true is the older spelling of `enabled: auto`.
+        yield "enabled", Given("auto" if value else "off", block.where)
+    elif value is not None:
+        raise ConfigError(
+            f"`tools.tool_search` is {value!r}{block.where}",
+            hint="write true, false, or a block of settings",
+        )
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
-    names = {f"{_PREFIX}{name.upper()}": name for name in _KINDS if name != "reranker"}
-    names |= {f"{_PREFIX}RERANKER_{n.upper()}": f"reranker.{n}" for n in _RERANKER_KINDS}
-    for variable in sorted(environ):
-        if not variable.startswith(_PREFIX) or variable in _OTHER_VARIABLES:
+    for name in sorted(environ):
+        if not name.startswith(_PREFIX) or name in _OTHER_VARIABLES:
             continue
-        if variable not in names:
+        if name not in _VARIABLES:
             raise ConfigError(
-                f"unknown environment variable `{variable}`",
-                hint=suggestion(variable, list(names)),
+                f"unknown environment variable `{name}`",
+                hint=suggestion(name, list(_VARIABLES)),
             )
-        key, text = names[variable], environ[variable]
-        inner = key.removeprefix("reranker.")
-        kind = _KINDS[key] if inner == key else _RERANKER_KINDS[inner]
+        key, text = _VARIABLES[name], environ[name]
+        kind = flat(Settings)[key].kind
         # A variable that is set to nothing is not set, unless nothing is a value.
         if text.strip() or kind.name == "text":
-            where = f" in the environment variable {variable}"
-            yield key, Given(_from_text(text, kind), where)
+            yield key, Given(_from_text(text, kind), f" in the environment variable {name}")
 
 
 def _from_text(text: str, kind: Kind) -> Any:

@@ -7,12 +7,15 @@ flags and the reference page are derived from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from toolfold.errors import ConfigError
-from toolfold.settings.check import Aliases, Kind, check
+from toolfold.scope import matches
+from toolfold.settings.declared import check_fields, setting
+from toolfold.settings.frozen import FrozenMapping
+from toolfold.tool import Tool
 
 __all__ = ["PRESETS", "Reranker", "Settings", "StrategyName"]
 
@@ -36,48 +39,30 @@ PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 of it which a model of a few billion parameters can handle."""
 
 
-def _setting(default: Any, meaning: str, kind: Kind) -> Any:
-    metadata = {"meaning": meaning, "kind": kind}
-    return field(default=default, metadata=metadata)
-
-
-def _check_fields(settings: Any, prefix: str) -> None:
-    for item in fields(settings):
-        kind: Kind = item.metadata["kind"]
-        value = check(prefix + item.name, getattr(settings, item.name), kind)
-        object.__setattr__(settings, item.name, value)
-
-
 @dataclass(frozen=True, slots=True)
 class Reranker:
     """An embedding endpoint that reorders what the embedded search found."""
 
-    enabled: bool = _setting(False, "Whether to ask the endpoint at all.", Kind("boolean"))
-    endpoint: str = _setting(
-        "http://localhost:11434/v1/embeddings",
-        "An OpenAI-compatible embeddings endpoint.",
-        Kind("text"),
+    enabled: bool = setting(False, "Whether to ask the endpoint at all.")
+    endpoint: str = setting(
+        "http://localhost:11434/v1/embeddings", "An OpenAI-compatible embeddings endpoint."
     )
-    model: str = _setting("nomic-embed-text-v2-moe", "The model to ask for.", Kind("text"))
-    mode: Literal["rerank", "rrf"] = _setting(
-        "rerank",
-        "`rerank` orders the shortlist by similarity; `rrf` fuses both orders by rank.",
-        Kind("choice", choices=("rerank", "rrf")),
+    model: str = setting("nomic-embed-text-v2-moe", "The model to ask for.")
+    mode: Literal["rerank", "rrf"] = setting(
+        "rerank", "`rerank` orders the shortlist by similarity; `rrf` fuses both orders by rank."
     )
-    rrf_k: int = _setting(
-        10, "The constant of reciprocal rank fusion.", Kind("integer", low=1, high=1000)
+    rrf_k: int = setting(10, "The constant of reciprocal rank fusion.", low=1, high=1000)
+    query_prefix: str = setting("search_query: ", "Written before a query.")
+    doc_prefix: str = setting("search_document: ", "Written before a tool's text.")
+    timeout: float = setting(
+        2.0, "Seconds after which the embedded order stands.", low=0.01, high=60
     )
-    query_prefix: str = _setting("search_query: ", "Written before a query.", Kind("text"))
-    doc_prefix: str = _setting("search_document: ", "Written before a tool's text.", Kind("text"))
-    timeout: float = _setting(
-        2.0, "Seconds after which the embedded order stands.", Kind("number", low=0.01, high=60)
-    )
-    api_key_env: str = _setting(
-        "", "The environment variable that holds the endpoint's key, if it wants one.", Kind("text")
+    api_key_env: str = setting(
+        "", "The environment variable that holds the endpoint's key, if it wants one."
     )
 
     def __post_init__(self) -> None:
-        _check_fields(self, "reranker.")
+        check_fields(self, "reranker.")
 
 
 _NO_RERANKER = Reranker()
@@ -87,107 +72,115 @@ _NO_RERANKER = Reranker()
 class Settings:
     """How to fold. Frozen and checked: a `Settings` that exists can be used."""
 
-    enabled: Literal["auto", "on", "off"] = _setting(
+    enabled: Literal["auto", "on", "off"] = setting(
         "auto",
         "`auto` folds above the threshold, `on` whenever something is deferrable, `off` never.",
-        Kind("switch", choices=("auto", "on", "off")),
     )
-    threshold_pct: float = _setting(
+    threshold_pct: float = setting(
         10.0,
         "`auto`, bridge and reveal: the share of the context window, in per cent, that the "
         "deferrable schemas must take. 0 folds whenever something is deferrable; 0.5 suits a "
         "window of 1M.",
-        Kind("number", low=0, high=100),
+        low=0,
+        high=100,
     )
-    search_default_limit: int = _setting(
-        5, "Hits for each need of a search that names no limit.", Kind("integer", low=1, high=50)
+    search_default_limit: int = setting(
+        5, "Hits for each need of a search that names no limit.", low=1, high=50
     )
-    max_search_limit: int = _setting(
-        20, "The most hits a search may ask for.", Kind("integer", low=1, high=50)
-    )
-    strategy: StrategyName = _setting(  # noqa: RUF009 - a name of literals
+    max_search_limit: int = setting(20, "The most hits a search may ask for.", low=1, high=50)
+    strategy: StrategyName = setting(
         "bridge",
         "`bridge` puts three tools in place of the folded ones; `stub` keeps names and "
         "descriptions and drops parameters until they are revealed; `reveal` adds what a search "
         "finds to the list, to be called directly.",
-        Kind("choice", choices=get_args(StrategyName)),
     )
-    core: tuple[str, ...] = _setting(
+    core: tuple[str, ...] = setting(
         (),
         "Tools that are never folded: names, patterns, `@toolset`, `preset:hermes`, "
         "`preset:small`.",
-        Kind("names"),
+        united=True,
     )
-    never_defer: tuple[str, ...] = _setting(
-        (), "More tools that are never folded, united with `core`.", Kind("names")
+    never_defer: tuple[str, ...] = setting(
+        (), "More tools that are never folded, united with `core`.", united=True
     )
-    always_defer: tuple[str, ...] = _setting(
-        (), "Tools that are folded below the threshold too.", Kind("names")
-    )
-    threshold: int = _setting(
+    always_defer: tuple[str, ...] = setting((), "Tools that are folded below the threshold too.")
+    threshold: int = setting(
         15,
         "`auto`, stub: the number of tools from which on to fold.",
-        Kind("integer", low=1, high=100_000),
+        low=1,
+        high=100_000,
     )
-    listing: Literal["off", "sources", "names"] = _setting(
+    listing: Literal["off", "sources", "names"] = setting(
         "sources",
         "What the search tool's description lists: nothing, the sources with counts, or the "
         "names by source.",
-        Kind("choice", choices=("off", "sources", "names"), false="off"),
+        false="off",
     )
-    listing_max_tokens: int = _setting(
+    listing_max_tokens: int = setting(
         2_000,
         "The budget of that list. Beyond it the largest sources shrink to a count first.",
-        Kind("integer", low=50, high=60_000),
+        low=50,
+        high=60_000,
     )
-    bridge_texts: Literal["full", "short"] = _setting(
+    bridge_texts: Literal["full", "short"] = setting(
         "full",
         "How much the bridge's tools, the stubs and the guidance say: `short` is for small models.",
-        Kind("choice", choices=("full", "short")),
     )
-    search_max_tokens: int = _setting(
-        1_500, "The budget of one search's answer.", Kind("integer", low=100, high=60_000)
+    search_max_tokens: int = setting(
+        1_500, "The budget of one search's answer.", low=100, high=60_000
     )
-    describe_max_tokens: int = _setting(
-        8_000, "The budget of one describe's answer.", Kind("integer", low=200, high=200_000)
+    describe_max_tokens: int = setting(
+        8_000, "The budget of one describe's answer.", low=200, high=200_000
     )
-    aliases: Mapping[str, tuple[str, ...]] = _setting(
-        Aliases(), "More words under which a tool is found, by its name.", Kind("aliases")
+    aliases: Mapping[str, tuple[str, ...]] = setting(
+        FrozenMapping[tuple[str, ...]](), "More words under which a tool is found, by its name."
     )
-    ranker: str = _setting(
+    annotations: Mapping[str, Mapping[str, bool]] = setting(
+        FrozenMapping[FrozenMapping[bool]](),
+        "What tools do, said over what they say themselves: by name, pattern or `@toolset`, "
+        "MCP's `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. Of two "
+        "patterns that match, the later wins.",
+    )
+    ranker: Literal["default", "hybrid", "bm25", "keyword"] = setting(
         "default",
         "How to rank: `hybrid` by words and meaning, `bm25` by words, `keyword` by words in the "
         "name; `default` is the strategy's own: `keyword` for stubs, `hybrid` for the others.",
-        Kind("choice", choices=("default", "hybrid", "bm25", "keyword")),
     )
-    relevance_floor: float = _setting(
+    relevance_floor: float = setting(
         0.2,
         "How probable it must be, from 0 to 1, that the best hit serves a need; below, the need "
         "has no match. 0 keeps every hit. Rankers without probabilities pass it over.",
-        Kind("number", low=0, high=1),
+        low=0,
+        high=1,
     )
-    cache_dir: str = _setting(
+    cache_dir: str = setting(
         "auto",
         "Where the index of a catalog of 1,000 tools or more is kept between runs: a folder, "
         "`auto` for the user's own cache folder, or `off`.",
-        Kind("text", false="off"),
+        false="off",
     )
-    reranker: Reranker = field(
-        default=_NO_RERANKER,
-        metadata={
-            "meaning": "The endpoint reranker; a block of its own.",
-            "kind": Kind("block", type=Reranker),
-        },
-    )
+    reranker: Reranker = setting(_NO_RERANKER, "The endpoint reranker; a block of its own.")
 
     def __post_init__(self) -> None:
-        _check_fields(self, "")
+        check_fields(self, "")
         if self.search_default_limit > self.max_search_limit:
             raise ConfigError(
                 f"`search_default_limit` is {self.search_default_limit}, above "
                 f"`max_search_limit`, which is {self.max_search_limit}",
                 hint="lower the first or raise the second",
             )
+
+    def applied(self, tool: Tool) -> Tool:
+        """Return a tool with the aliases and the hints that the settings have for it.
+
+        Applied twice, it is the same tool.
+        """
+        if self.aliases:
+            tool = tool.with_aliases(self.aliases)
+        for pattern, hints in self.annotations.items() if self.annotations else ():
+            if matches(tool, (pattern,)):
+                tool = tool.with_annotations(hints)
+        return tool
 
     @property
     def open_tools(self) -> tuple[str, ...]:

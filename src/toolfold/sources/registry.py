@@ -262,6 +262,18 @@ class Registry(Source):
             self._changed()
             raise
 
+    def include(self, other: Registry) -> None:
+        """Register all that another registry holds."""
+        for entry in other.entries:
+            self.add(
+                entry.tool,
+                entry.run,
+                timeout=entry.timeout,
+                result_limit=entry.result_limit,
+                parallel=entry.parallel,
+                core=entry.core,
+            )
+
     def remove(self, name: str) -> None:
         """Take a tool out, if it is there."""
         self._entries.pop(name, None)

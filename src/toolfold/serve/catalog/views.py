@@ -92,7 +92,8 @@ class Views:
     def _made(self, principal: Principal, stock: Stock) -> View:
         tools = [
             tool
-            for tool in stock.tools
+            # What the host says of a tool wins over what its server says, before anyone judges.
+            for tool in map(self._settings.applied, stock.tools)
             if principal.admits(tool, stock.routes[tool.name].full_name)
         ]
         folded = fold(
@@ -118,7 +119,7 @@ def _annotated(record: Json, tools: Iterable[Tool]) -> Json:
     if record["name"] != prompts.TOOL_CALL:
         return {**record, "annotations": {**hints, "openWorldHint": False}}
     # What it runs may do anything that one of the tools does.
-    destroys = any(tool.annotations.get("destructiveHint") is not False for tool in tools)
+    destroys = any(tool.is_destructive for tool in tools)
     return {
         **record,
         "annotations": {**hints, "readOnlyHint": False, "destructiveHint": destroys},

@@ -9,59 +9,99 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from toolfold.errors import ConfigError
 from toolfold.redact import MARK, redact
+from toolfold.settings.declared import setting
+from toolfold.settings.frozen import FrozenMapping
 from toolfold.sources.mcp.secret_values import is_secret_argument, is_secret_header, is_secret_value
 
-__all__ = ["Server", "Transport"]
+__all__ = ["LONGEST_START", "Server", "Transport"]
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 """How a server is reached."""
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+LONGEST_START = 600.0
+"""The longest start of a server, in seconds. A greater `timeout` is in milliseconds."""
+
+_NOTHING: Mapping[str, str] = FrozenMapping[str]()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Server:
-    """One MCP server: how it is reached, and how far it is trusted with time and tools."""
+    """One MCP server: how it is reached, and how far it is trusted with time and tools.
+
+    Its settings are declared here, under the keys that a file has for them.
+    """
 
     name: str
     """Its name in the configuration; the source of its tools."""
 
-    transport: Transport
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    cwd: str | None = None
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    oauth: bool = False
-    """Whether to sign in with OAuth."""
-
-    start_timeout: float = 30.0
-    """Seconds until it must have started and listed its tools."""
-
-    call_timeout: float | None = 300.0
-    """Seconds until a call must be answered; None waits for ever."""
-
-    lazy: bool | None = None
-    """Whether it is started at its first call; None is what `serve.lazy` says."""
-
-    per_session: bool = False
-    """Whether every client's session has one of its own."""
-
-    handshake: bool = False
-    """Whether to keep to the revisions before 2026-07-28."""
-
-    allow: tuple[str, ...] = ("*",)
-    """Patterns over its own tools' names, of which one must match."""
-
-    deny: tuple[str, ...] = ()
-    """Patterns of which none may match."""
-
+    transport: Transport = setting(
+        "stdio",
+        "`stdio`, `http` or `sse`. Without it, `command` is `stdio`, an address that ends in "
+        "`/sse` is `sse`, any other `http`.",
+        key="type",
+        also=("transport", "transportType"),
+    )
+    command: str = setting(
+        "",
+        "The program of a server that is started here; a list holds program and arguments.",
+        also=("cmd",),
+    )
+    args: tuple[str, ...] = setting((), "Its arguments.")
+    env: Mapping[str, str] = setting(
+        _NOTHING, "Variables of its environment.", also=("environment", "envs")
+    )
+    cwd: str | None = setting(
+        None, "The folder it works in.", also=("workingDirectory", "working_directory")
+    )
+    url: str = setting(
+        "",
+        "The address of a server that is elsewhere.",
+        also=("serverUrl", "server_url", "httpUrl", "uri"),
+    )
+    headers: Mapping[str, str] = setting(
+        _NOTHING, "Headers of every request to it.", also=("http_headers",)
+    )
+    start_timeout: float = setting(
+        30.0,
+        "Seconds until it must have started and listed its tools. Above 600 it is read as "
+        "milliseconds, which is what some clients mean by it.",
+        low=0.1,
+        high=LONGEST_START * 1000,
+        key="timeout",
+        also=("startup_timeout_sec",),
+    )
+    call_timeout: float | None = setting(
+        300.0,
+        "Seconds until a call must be answered; null or 0 waits for ever.",
+        low=0.1,
+        high=86_400,
+        also=("tool_timeout_sec",),
+    )
+    lazy: bool | None = setting(
+        None, "Whether it is started at its first call, in place of what `serve.lazy` says."
+    )
+    per_session: bool = setting(False, "Whether every client's session has a server of its own.")
+    handshake: bool = setting(
+        False,
+        "Whether to keep to the revisions before 2026-07-28, for a server that asks its "
+        "questions only there.",
+    )
+    allow: tuple[str, ...] = setting(
+        ("*",),
+        "Patterns over its tools' own names; the others do not exist.",
+        also=("includeTools", "enabled_tools", "available_tools", "tools"),
+    )
+    deny: tuple[str, ...] = setting(
+        (),
+        "Patterns of tools that do not exist; they win over `allow`.",
+        also=("excludeTools", "disabledTools", "disabled_tools"),
+    )
+    oauth: bool = setting(False, "Whether to sign in with OAuth, over HTTP.")
+    disabled: bool = setting(False, "Whether to leave the server out.")
     problem: ConfigError | None = field(default=None, compare=False)
     """Why it cannot be started, where that is known already."""
 

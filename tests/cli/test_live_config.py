@@ -1,0 +1,135 @@
+"""Commands that take a configuration: its servers' tools, its settings, read once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from support.gateways import ODD
+from toolfold.cli import main
+
+LIVE = (["list"], ["fold", "--enabled", "on"], ["search", "say a text back"], ["check"])
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("TOOLFOLD_CONFIG", raising=False)
+
+
+def run(*arguments: str) -> Ran:
+    result = CliRunner().invoke(main, list(arguments))
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def configuration(**tool_search: Any) -> str:
+    server = {"command": sys.executable, "args": [ODD, "stdio"], "allow": ["echo", "pid"]}
+    whole = {
+        "mcpServers": {"one": server},
+        "serve": {"audit": "off"},
+        "tools": {"tool_search": {"cache_dir": "off", **tool_search}},
+    }
+    return json.dumps(whole)
+
+
+def test_fold_prints_the_tools_of_the_configurations_servers_and_never_the_demos() -> None:
+    Path("servers.json").write_text(configuration(), "utf-8")
+
+    seen = json.loads(run("fold", "--config", "servers.json", "--diff", "--json").out)
+    folded = json.loads(
+        run("fold", "--config", "servers.json", "--enabled", "on", "--diff", "--json").out
+    )
+
+    assert seen["tools_before"] == folded["tools_before"] == 2
+    assert [tool["name"] for tool in seen["tools"]] == ["one__echo", "one__pid"]
+    assert folded["left"] == ["one__echo", "one__pid"]
+
+
+def test_a_scope_and_the_files_settings_hold_for_a_live_fold() -> None:
+    Path("servers.json").write_text(configuration(enabled="on", core=["one__pid"]), "utf-8")
+
+    seen = json.loads(run("fold", "--config", "servers.json", "--core", "one__echo", "--json").out)
+    narrow = json.loads(run("fold", "--config", "servers.json", "--deny", "*pid", "--json").out)
+
+    assert (seen["active"], seen["kept"]) == (False, 2)
+    assert (narrow["active"], narrow["tools_before"]) == (True, 1)
+
+
+def test_describe_shows_what_the_settings_say_of_a_tool() -> None:
+    Path("servers.json").write_text(
+        configuration(annotations={"*__pid": {"readOnlyHint": True}}), "utf-8"
+    )
+
+    ran = run("describe", "one__pid", "--config", "servers.json", "--json")
+
+    assert json.loads(ran.out)["tools"][0]["annotations"] == {"readOnlyHint": True}
+
+
+@pytest.mark.parametrize("arguments", [*LIVE, ["describe", "x"]], ids=lambda given: given[0])
+def test_a_named_configuration_without_tools_is_an_error_and_not_the_demo(
+    arguments: list[str],
+) -> None:
+    Path("settings.yaml").write_text("tools: {tool_search: {enabled: on}}", "utf-8")
+
+    assert run(*arguments, "--config", "settings.yaml") == Ran(
+        2,
+        "",
+        "error: `settings.yaml` names no servers and no functions\n\n"
+        "hint: write `mcpServers` or `functions` into it, or give --catalog FILE\n",
+    )
+
+
+@pytest.mark.parametrize("arguments", LIVE, ids=lambda given: given[0])
+@pytest.mark.parametrize("block", ["mcpServers: {a: {command: x}}", "functions: {a: ./a.py}"])
+def test_a_folders_own_file_with_programs_is_refused_unless_it_is_named(
+    arguments: list[str], block: str
+) -> None:
+    Path("toolfold.yaml").write_text(block, "utf-8")
+
+    ran = run(*arguments)
+
+    assert ran.code == 2
+    assert ran.err.startswith("error: this folder's file names ")
+    assert ran.err.endswith("hint: give `--config toolfold.yaml` if you trust it\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a file that can be read once")
+@pytest.mark.parametrize("arguments", LIVE, ids=lambda given: given[0])
+def test_the_configuration_is_read_once(arguments: list[str]) -> None:
+    os.mkfifo("servers.json")
+    # A second reader would wait for a writer for ever.
+    writer = threading.Thread(
+        target=Path("servers.json").write_text, args=(configuration(), "utf-8"), daemon=True
+    )
+    writer.start()
+
+    assert run(*arguments, "--config", "servers.json").code == 0
+    writer.join(5)
+
+
+def test_a_flag_has_the_choices_the_range_and_the_words_of_its_setting() -> None:
+    fold_help = " ".join(run("fold", "--help").out.split())
+    serve_help = " ".join(run("serve", "--help").out.split())
+
+    assert "--listing [off|sources|names] What the search tool's description lists" in fold_help
+    assert "--lazy / --no-lazy Whether a server whose tools are known" in serve_help
+    assert run("fold", "--listing", "all").err.startswith(
+        "error: invalid value for '--listing': 'all' is not one of 'off', 'sources', 'names'"
+    )
+    assert run("serve", "--context-length", "0").err.startswith(
+        "error: invalid value for '--context-length': 0 is not in the range 1<=x<="
+    )
