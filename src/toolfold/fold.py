@@ -20,13 +20,14 @@ from toolfold.costs import list_tokens, tool_costs
 from toolfold.errors import ConfigError, NameClashError
 from toolfold.gate import judge
 from toolfold.intake import intake
+from toolfold.json_values import compact
 from toolfold.memo import Memo
 from toolfold.render import listing_text
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
-from toolfold.tokens import TokenCounter, compact, context_window, estimate
+from toolfold.tokens import TokenCounter, context_window, estimate
 from toolfold.tool import Json, Shape, Tool
 from toolfold.wire.assemble import assemble, default_shape
 

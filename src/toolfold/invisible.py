@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import is_
 
 from toolfold.bounds import ELLIPSIS, cut
-from toolfold.tokens import compact
+from toolfold.json_values import compact
 from toolfold.tool import Json, Tool, is_array, is_mapping
 
 __all__ = ["marks", "shown", "shown_texts", "shown_tool"]

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from toolfold.errors import ToolfoldError
+from toolfold.json_values import compact_bytes, parse_strict
 from toolfold.serve.locks import file_lock
 from toolfold.tool import Json, is_object
 
@@ -114,7 +113,7 @@ class TrustStore:
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
         try:
-            return _book(orjson.loads(text))
+            return _book(parse_strict(text))
         except KeyError as error:
             raise self._unusable(f"{error} is missing in it") from None
         except (ValueError, TypeError) as error:
@@ -142,7 +141,7 @@ class TrustStore:
             raise self._unusable(error.strerror or str(error)) from None
 
     def _write(self, book: Book) -> None:
-        text = orjson.dumps({"version": VERSION, "servers": book}, option=orjson.OPT_APPEND_NEWLINE)
+        text = compact_bytes({"version": VERSION, "servers": book}) + b"\n"
         # mkstemp makes the file readable to its owner alone.
         descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f".{FILE_NAME}.")
         try:
