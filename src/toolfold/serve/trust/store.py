@@ -8,14 +8,13 @@ breaking it.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from toolfold.errors import ToolfoldError
+from toolfold.files import replace_file
 from toolfold.json_values import compact_bytes, parse_strict
 from toolfold.serve.locks import file_lock
 from toolfold.tool import Json, is_object
@@ -142,17 +141,7 @@ class TrustStore:
 
     def _write(self, book: Book) -> None:
         text = compact_bytes({"version": VERSION, "servers": book}) + b"\n"
-        # mkstemp makes the file readable to its owner alone.
-        descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f".{FILE_NAME}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_file(self.path, text, durable=True)  # a person's decisions
 
     def _unusable(self, reason: str) -> TrustError:
         return TrustError(

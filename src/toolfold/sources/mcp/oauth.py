@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import json
 import logging
-import os
 import socket
 import webbrowser
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
+from toolfold.files import replace_file
 from toolfold.tool import Json, is_object
 
 if TYPE_CHECKING:
@@ -58,13 +58,8 @@ class Tokens:
         return found if is_object(found) else {}
 
     def _save(self, key: str, value: Json) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        content = json.dumps({**self._load(), key: value}).encode()
-        made = self._path.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(made, self._path)
+        # Durable: a server that hands out a new token for each use takes the old one no more.
+        replace_file(self._path, json.dumps({**self._load(), key: value}).encode(), durable=True)
 
     def port(self) -> int:
         """Return the port that the browser comes back to: the same one each time."""
