@@ -244,7 +244,8 @@ EVERYBODYS_KEYS = {
     "goes with it.",
     "type": "`stdio`, `http` or `sse`, or `transport`. Without it, `command` is `stdio`, an "
     "address that ends in `/sse` is `sse`, any other `http`.",
-    "envFile": "A file of `NAME=value` lines, for more variables.",
+    "envFile": "A file of `NAME=value` lines, for more variables, read as a shell would: quotes "
+    "are taken off, and a `#` after a blank begins a comment. A `$` stays a `$`.",
 }
 REFERENCES = {
     "${NAME}": "The environment variable. One that is not set is an error of this one server.",
@@ -575,7 +576,7 @@ def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 def _constant(name: str) -> tuple[str, str]:
     """Return the text under a public constant, and its value as it is written."""
-    for module in ("tool", "scope", "tokens"):
+    for module in ("json_values", "tool", "scope", "tokens"):
         body = ast.parse(inspect.getsource(importlib.import_module(f"toolfold.{module}"))).body
         texts = dict(_documented(body))
         for statement in body:
