@@ -33,7 +33,7 @@ from toolfold.tool import Json, canonical, is_object
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
 
-__all__ = ["Hub", "Kind", "ServerDownError", "Supervised"]
+__all__ = ["Hub", "Kind", "ServerDownError", "SignInError", "Supervised"]
 
 Kind = Literal["tools", "prompts", "resources", "templates"]
 """What a server lists."""
@@ -76,6 +76,13 @@ class ServerDownError(ToolfoldError):
         self.server = server
         self.reason = reason
         self.lost = lost
+
+
+class SignInError(ToolfoldError):
+    """Signing in came to nothing: somebody said no, or the browser came back with another's answer.
+
+    Its text is the clause that follows the server's name.
+    """
 
 
 class Hub(Protocol):
@@ -381,8 +388,8 @@ class Supervised:
             text = error.reason
         else:
             text = str(error) or type(error).__name__
-        if self._was_ready:
-            pass  # what was refused before has been got over
+        if self._was_ready or isinstance(error, SignInError):
+            pass  # what was refused before has been got over, or was the question
         elif self._refusal in (401, 403):
             text = f"refuses us (HTTP {self._refusal}): check its `headers`, or set `oauth: true`"
         elif self._refusal is not None:

@@ -12,8 +12,9 @@ import hashlib
 import json
 import logging
 import socket
+import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -27,7 +28,10 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
+from toolfold.bounds import one_line
 from toolfold.files import replace_file
+from toolfold.invisible import shown
+from toolfold.sources.mcp.lifecycle import SignInError
 from toolfold.tool import Json, is_object
 
 if TYPE_CHECKING:
@@ -38,6 +42,9 @@ __all__ = ["SignIn", "Tokens", "signer"]
 _log = logging.getLogger(__name__)
 _CALLBACK = "/callback"
 _PAGE = b"You are signed in. You can close this window."
+_SAID_AT_MOST = 200
+_LEFT_ALONE = 300.0
+"""Seconds after a no during which the browser is not opened again."""
 
 
 class Tokens:
@@ -97,6 +104,9 @@ class Tokens:
 class SignIn:
     """Sends a person to the browser, and waits for the browser to come back.
 
+    Where it came back with a no, the browser is left alone for a while: the next tries,
+    which follow by themselves, fail with the same words.
+
     Args:
         server: The server's name.
         port: Where the browser comes back to.
@@ -111,18 +121,34 @@ class SignIn:
         self._show = show
         self._arrived: asyncio.Future[AuthorizationCodeResult] | None = None
         self._listener: asyncio.Server | None = None
+        self._state: str | None = None
+        self._refused: tuple[float, str] | None = None
 
     async def redirect(self, url: str) -> None:
-        """Send the person to the browser; it may be back before this returns."""
+        """Send the person to the browser; it may be back before this returns.
+
+        Raises:
+            SignInError: The last try was turned down a moment ago.
+        """
+        if self._refused is not None and time.monotonic() < self._refused[0]:
+            raise SignInError(self._refused[1])
+        self._state = _first(parse_qs(urlsplit(url).query), "state")
         await self._listen()
         _log.warning("server %s wants you to sign in; open %s", self._server, url)
         await asyncio.to_thread(self._show, url)
 
     async def callback(self) -> AuthorizationCodeResult:
-        """Wait for the browser to come back with the code."""
+        """Wait for the browser to come back with the code.
+
+        Raises:
+            SignInError: It came back without one, or from another try.
+        """
         assert self._arrived is not None
         try:
             return await self._arrived
+        except SignInError as error:
+            self._refused = (time.monotonic() + _LEFT_ALONE, str(error))
+            raise
         finally:
             self._close()
 
@@ -140,25 +166,44 @@ class SignIn:
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = (await reader.readline()).decode("latin-1").split(" ")
-        result = _result(line[1]) if len(line) > 1 and line[0] == "GET" else None
-        body = b"Not found." if result is None else _PAGE
-        status = b"404 Not Found" if result is None else b"200 OK"
-        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n"
+        result = self._result(line[1]) if len(line) > 1 and line[0] == "GET" else None
+        if result is None:
+            status, body = b"404 Not Found", b"Not found."
+        elif isinstance(result, SignInError):
+            status, body = b"400 Bad Request", f"You are not signed in: it {result}.".encode()
+        else:
+            status, body = b"200 OK", _PAGE
+        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
         writer.write(head % (status, len(body)) + b"connection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
-        if result is not None and self._arrived is not None and not self._arrived.done():
+        if result is None or self._arrived is None or self._arrived.done():
+            return
+        if isinstance(result, SignInError):
+            self._arrived.set_exception(result)
+        else:
             self._arrived.set_result(result)
 
+    def _result(self, target: str) -> AuthorizationCodeResult | SignInError | None:
+        """Return what the browser came back with; None where it asks for something else."""
+        parts = urlsplit(target)
+        values = parse_qs(parts.query)
+        code, error = _first(values, "code"), _first(values, "error")
+        if parts.path != _CALLBACK or (code is None and error is None):
+            return None
+        state = _first(values, "state")
+        # A no may come without a state; a code may not.
+        if state != self._state and (code is not None or state is not None):
+            return SignInError("was answered from another try to sign in: close old windows")
+        if code is None:
+            details = _first(values, "error_description") or ""
+            said = shown(f"{error}: {details}" if details else f"{error}", _SAID_AT_MOST)
+            return SignInError(f"did not let us sign in: {one_line(said, _SAID_AT_MOST)}")
+        return AuthorizationCodeResult(code=code, state=state, iss=_first(values, "iss"))
 
-def _result(target: str) -> AuthorizationCodeResult | None:
-    parts = urlsplit(target)
-    values = {key: items[0] for key, items in parse_qs(parts.query).items()}
-    if parts.path != _CALLBACK or "code" not in values:
-        return None
-    return AuthorizationCodeResult(
-        code=values["code"], state=values.get("state"), iss=values.get("iss")
-    )
+
+def _first(values: Mapping[str, list[str]], key: str) -> str | None:
+    return values[key][0] if key in values else None
 
 
 def signer(folder: Path) -> Callable[[Server], OAuthClientProvider]:
