@@ -42,7 +42,7 @@ def _try_lock(descriptor: int) -> bool:
         return _try_lock_windows(descriptor)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except (BlockingIOError, PermissionError):  # the second on some network file systems
         return False
     return True
 
