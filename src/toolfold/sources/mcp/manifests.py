@@ -7,13 +7,13 @@ or argument is another server. A file that cannot be read is as good as none.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from toolfold.files import replace_file
+from toolfold.json_values import parse
 from toolfold.tool import Json, canonical, is_array, is_object
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Manifests:
         try:
             if path.stat().st_size > _SIZE_LIMIT:
                 return None
-            found = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+            found = parse(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
             return None
         if not is_object(found) or not is_array(found.get("tools")):
             return None

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
 import socket
 import time
 import webbrowser
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthClientProvider
@@ -26,11 +25,12 @@ from mcp.shared.auth import (
     OAuthClientMetadata,
     OAuthToken,
 )
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from toolfold.bounds import one_line
 from toolfold.files import replace_file
 from toolfold.invisible import shown
+from toolfold.json_values import compact_bytes, parse
 from toolfold.sources.mcp.lifecycle import SignInError
 from toolfold.tool import Json, is_object
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SignIn", "Tokens", "signer"]
 
+_Kept = TypeVar("_Kept", bound=BaseModel)
 _log = logging.getLogger(__name__)
 _CALLBACK = "/callback"
 _PAGE = b"You are signed in. You can close this window."
@@ -59,14 +60,20 @@ class Tokens:
 
     def _load(self) -> dict[str, Json]:
         try:
-            found = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
+            found = parse(self._path.read_bytes())
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if is_object(found) else {}
 
     def _save(self, key: str, value: Json) -> None:
         # Durable: a server that hands out a new token for each use takes the old one no more.
-        replace_file(self._path, json.dumps({**self._load(), key: value}).encode(), durable=True)
+        replace_file(self._path, compact_bytes({**self._load(), key: value}), durable=True)
+
+    def _kept(self, key: str, kind: type[_Kept]) -> _Kept | None:
+        try:
+            return kind.model_validate(self._load()[key])
+        except (KeyError, ValidationError):
+            return None
 
     def port(self) -> int:
         """Return the port that the browser comes back to: the same one each time."""
@@ -80,10 +87,7 @@ class Tokens:
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, where there are any."""
-        try:
-            return OAuthToken.model_validate(self._load()["tokens"])
-        except (KeyError, ValidationError):
-            return None
+        return self._kept("tokens", OAuthToken)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep the tokens."""
@@ -91,10 +95,7 @@ class Tokens:
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return how the server knows us, where it does."""
-        try:
-            return OAuthClientInformationFull.model_validate(self._load()["client"])
-        except (KeyError, ValidationError):
-            return None
+        return self._kept("client", OAuthClientInformationFull)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep how the server knows us."""
