@@ -584,7 +584,7 @@ def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 def _constant(name: str) -> tuple[str, str]:
     """Return the text under a public constant, and its value as it is written."""
-    for module in ("tool", "scope", "tokens"):
+    for module in ("json_values", "tool", "scope", "tokens"):
         body = ast.parse(inspect.getsource(importlib.import_module(f"toolfold.{module}"))).body
         texts = dict(_documented(body))
         for statement in body:

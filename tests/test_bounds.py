@@ -8,18 +8,78 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolfold import Settings, Tool, fold
 from toolfold.bounds import cut, first_sentence, one_line, visible
+from toolfold.invisible import shown
 from toolfold.memo import Memo
 
+BLANKS = "\u034f\u2800\u3164\uffa0\ufe00\ufe0f\U000e0100"
+JOINERS = "\u200c\u200d"
 texts = st.text(st.characters(), max_size=60) | st.text("a.\n \u200b\x00… Z", max_size=60)
+odd_texts = st.text(f"aé1☺️👩कم\u17b4\r\n\u2028\u200b{BLANKS}{JOINERS}", max_size=12)
+
+
+def is_controlled(character: str) -> bool:
+    return character not in "\t\n\r" and unicodedata.category(character)[0] == "C"
 
 
 @given(texts)
 def test_what_is_visible_is_kept_and_nothing_else(text: str) -> None:
-    shown = visible(text)
+    text = text.translate(dict.fromkeys(map(ord, BLANKS + JOINERS)))
 
-    assert shown == "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c)[0] != "C")
-    assert visible(shown) == shown
+    assert visible(text) == "".join(c for c in text if not is_controlled(c))
+
+
+@given(texts | odd_texts)
+def test_what_is_visible_stays_as_it_is(text: str) -> None:
+    shorter = visible(text)
+
+    assert visible(shorter) == shorter
+    assert not [c for c in shorter if is_controlled(c) and c not in JOINERS]
+
+
+@given(texts | odd_texts)
+def test_the_same_characters_are_dropped_for_a_model_and_written_out_for_a_person(
+    text: str,
+) -> None:
+    text = text.replace("\r", "").replace("\u2028", "").replace("\u2029", "")
+
+    assert (visible(text) == text) == (shown(text) == text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("pay\u3164me", "payme"),
+        ("pay\u2800me", "payme"),
+        ("a\ufe00b\U000e0100c", "abc"),
+        ("A\ufe0f", "A"),
+        ("☺\ufe0f 1\ufe0f\u20e3", "☺\ufe0f 1\ufe0f\u20e3"),
+        ("👩\u200d👧", "👩\u200d👧"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("p\u200day", "pay"),
+        ("a\ufe0f\u200d👧", "a👧"),
+        ("one\u2028two", "one\u2028two"),
+    ],
+)
+def test_what_is_drawn_as_nothing_is_dropped_where_it_does_nothing(text: str, seen: str) -> None:
+    assert visible(text) == seen
+
+
+def test_a_model_reads_no_character_that_is_drawn_as_nothing() -> None:
+    tool = Tool("pay", "Pay.\u3164\u2800\ufe01", {"description": "Now.\U000e0101"})
+    folded = fold([tool], settings=Settings(enabled="on", ranker="bm25"))
+
+    told = folded.resolve("tool_describe", {"name": "pay"}).text  # type: ignore[union-attr]
+
+    assert told == '{"name":"pay","description":"Pay.","parameters":{"description":"Now."}}'
+
+
+def test_a_long_text_with_something_hidden_takes_time_that_grows_with_its_length() -> None:
+    long = "".join(map(chr, range(0xE000, 0xF000))) * 250
+
+    assert visible(long + "é") == "é"
+    assert shown(long).startswith("[1024000 invisible characters: U+E000 … ")
 
 
 @given(texts, st.integers(1, 30))

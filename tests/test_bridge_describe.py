@@ -198,3 +198,11 @@ def test_a_schema_is_shown_with_visible_characters_only() -> None:
         '{"name":"evil","description":"Says so.","parameters":'
         '{"type":"object","properties":{"a":{"description":"bc"}}}}'
     )
+
+
+def test_a_tool_whose_name_is_one_of_the_bridges_in_quotes_is_still_reached() -> None:
+    odd = Tool("`tool_search", "Odd.", SCHEMA)
+
+    assert bridge(odd).resolve("tool_describe", {"name": odd.name}).tools == (odd,)
+    made = bridge(odd).resolve("tool_call", {"name": odd.name, "arguments": {"to": "you"}})
+    assert made.tool == odd  # type: ignore[union-attr]

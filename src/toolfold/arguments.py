@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import orjson
-
 from toolfold import prompts
 from toolfold.bounds import cut, one_line
+from toolfold.json_values import fast_bytes
 from toolfold.memo import Memo
 from toolfold.signature import follow
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
@@ -104,9 +103,8 @@ def schema_problem(tool: Tool) -> str | None:
 
 
 def _compiled(tool: Tool) -> _Compiled:
-    try:
-        key = orjson.dumps(tool.parameters)
-    except TypeError:
+    key = fast_bytes(tool.parameters)
+    if key is None:
         return _compile(tool.parameters)
     return _VALIDATORS.get_or(key, lambda: _compile(tool.parameters))
 

@@ -1,30 +1,30 @@
 """Texts from strangers, made short and harmless before a model or a person reads them.
 
-Names, descriptions and schemas come from servers nobody here wrote. Control characters
-and invisible ones (zero-width, direction marks, tag letters) are dropped, white space is
-folded, and every text has a limit.
+Names, descriptions and schemas come from servers nobody here wrote. Characters that nobody
+sees are dropped, white space is folded, and every text has a limit.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from toolfold.characters import has_hidden, runs
 
 __all__ = ["cut", "first_sentence", "one_line", "visible"]
 
 ELLIPSIS = "…"
 
-_LAYOUT = {ord(c): None for c in "\t\n\r"}
+_LAYOUT = "\t\n\r\u2028\u2029"
 _ASCII_PRINTABLE = re.compile(r"[\t\n\r -~]*\Z")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=[\"'(\[]?[A-Z0-9])")
 
 
 def visible(text: str) -> str:
-    """Return `text` without control, format, private and unassigned characters."""
-    if _ASCII_PRINTABLE.match(text) or text.translate(_LAYOUT).isprintable():
+    """Return `text` without the characters that nobody sees; line breaks and tabs stay."""
+    if _ASCII_PRINTABLE.match(text) or not has_hidden(text, _LAYOUT):
         return text
-    return "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c)[0] != "C")
+    return "".join(run.text for run in runs(text, _LAYOUT) if not run.is_hidden)
 
 
 def cut(text: str, limit: int) -> str:

@@ -186,7 +186,7 @@ class Bridge:
         missing: list[str] = []
         for name in names[:_NAMES_AT_MOST]:
             tool = _named(self.catalog, name)
-            if name.strip(_WRAPPING) in prompts.BRIDGE_NAMES:
+            if name not in self.catalog and name.strip(_WRAPPING) in prompts.BRIDGE_NAMES:
                 missing.append(prompts.call_directly(name.strip(_WRAPPING)))
             elif tool is None:
                 missing.append(self._not_available(name.strip(_WRAPPING)))
@@ -211,7 +211,8 @@ class Bridge:
         name = arguments.get("name")
         if not isinstance(name, str) or not name.strip():
             return _mistake(prompts.CALL_NAME_MISSING, session)
-        name = name.strip(_WRAPPING) or name
+        if name not in self.catalog:
+            name = name.strip(_WRAPPING) or name
         if name in prompts.BRIDGE_NAMES:
             return _mistake(prompts.bridge_in_bridge(name), session)
         tool = _named(self.catalog, name)

@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple
 from toolfold import prompts
 from toolfold.arguments import schema_problem
 from toolfold.catalog import owner
+from toolfold.json_values import compact
 from toolfold.search.document import fields
 from toolfold.search.text import STOPWORDS, terms
-from toolfold.tokens import compact, estimate
+from toolfold.tokens import estimate
 from toolfold.tool import Tool, wire_name
 from toolfold.wire import write
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolfold.json_values import compact
 from toolfold.memo import Memo
-from toolfold.tokens import TokenCounter, compact, estimate
+from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Shape, Tool
 from toolfold.wire import Entry, write
 from toolfold.wire.assemble import assemble

@@ -19,13 +19,14 @@ from toolfold.costs import list_tokens, tool_costs
 from toolfold.errors import ConfigError, NameClashError
 from toolfold.gate import Verdict, judge
 from toolfold.intake import intake
+from toolfold.json_values import compact
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.settings.model import StrategyName
 from toolfold.strategy import ListChange, strategy_of
-from toolfold.tokens import TokenCounter, compact, context_window, estimate
+from toolfold.tokens import TokenCounter, context_window, estimate
 from toolfold.tool import Json, Shape, Tool
 from toolfold.wire import Entry
 from toolfold.wire.assemble import assemble, default_shape

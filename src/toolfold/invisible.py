@@ -9,32 +9,22 @@ words what was there. Nothing is dropped, and nothing invisible passes.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import groupby
 from operator import is_
 
 from toolfold.bounds import ELLIPSIS, cut
-from toolfold.tokens import compact
+from toolfold.characters import has_hidden, runs
+from toolfold.json_values import compact
 from toolfold.tool import Json, Tool, is_array, is_mapping
 
 __all__ = ["marks", "shown", "shown_texts", "shown_tool"]
 
 _PLAIN = re.compile(r"[\t\n -~]*\Z")
-_LAYOUT = {ord(c): None for c in "\t\n"}
 _RUN = 4
 _SCANNED = 50_000
 _DEPTH = 64
 
-# Assigned, and of a printing category, yet drawn as nothing.
-_BLANK = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
-    + "".join(map(chr, range(0xFE00, 0xFE10)))
-    + "".join(map(chr, range(0xE0100, 0xE01F0)))
-)
-_EMOJI_STYLE = "\ufe0f"
-_JOINERS = "\u200c\u200d"
 _READ = frozenset({"description", "title", "$comment"})
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
@@ -88,9 +78,8 @@ def shown(text: str, limit: int | None = None) -> str:
     """
     is_cut = limit is not None and len(text) > limit
     text = text[:limit] if is_cut else text
-    if _has_blank(text) or not (_PLAIN.match(text) or text.translate(_LAYOUT).isprintable()):
-        written = "".join(_written_out(text.replace("\r\n", "\n")))
-        text = text if written == text else written
+    if has_hidden(text):
+        text = "".join(_written_out(text.replace("\r\n", "\n")))
     return text if limit is None else cut(text + ELLIPSIS if is_cut else text, limit)
 
 
@@ -144,7 +133,7 @@ def _invisible_marks(text: str) -> Iterator[str]:
         yield "changes the direction of writing"
     if _ESCAPE.search(text):
         yield "holds escapes that a terminal obeys"
-    hidden = [run for run, is_hidden in _runs(text) if is_hidden]
+    hidden = [run for run, is_hidden in runs(text) if is_hidden]
     if hidden:
         count = sum(map(len, hidden))
         kinds = sorted({_code(c) for run in hidden for c in run})
@@ -196,54 +185,14 @@ def _shown_texts(value: Json, limit: int, depth: int) -> Json:
     return value if all(map(is_, fields.values(), value.values())) else fields
 
 
-def _has_blank(text: str) -> bool:
-    return not text.isascii() and not _BLANK.isdisjoint(text)
-
-
 def _written_out(text: str) -> Iterator[str]:
-    for run, is_hidden in _runs(text):
+    for run, is_hidden in runs(text):
         if not is_hidden:
             yield run
         elif len(run) <= _RUN:
             yield from (f"[{_code(c)}]" for c in run)
         else:
             yield f"[{len(run)} invisible characters: {_code(run[0])} … {_code(run[-1])}]"
-
-
-def _runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Return the text in runs of characters that are seen and such that are not."""
-    places = range(len(text))
-    for is_hidden, run in groupby(places, lambda place: _is_hidden(text, place)):
-        run = list(run)
-        yield text[run[0] : run[-1] + 1], is_hidden
-
-
-def _is_hidden(text: str, place: int) -> bool:
-    character = text[place]
-    if character in "\t\n" or " " <= character <= "~":
-        return False
-    if character in _BLANK:
-        before = text[place - 1] if place else ""
-        return not (character == _EMOJI_STYLE and before and _takes_style(before))
-    category = unicodedata.category(character)
-    if character in _JOINERS and 0 < place < len(text) - 1:
-        return not _joins(text, place)
-    return category[0] == "C" or category in ("Zl", "Zp")
-
-
-def _takes_style(character: str) -> bool:
-    """Whether the mark for a coloured picture may follow: a sign, or a keycap's digit."""
-    return unicodedata.category(character) in ("So", "Sm", "Po", "Nd")
-
-
-def _joins(text: str, place: int) -> bool:
-    """Whether a joiner does what it is for, in emoji and in scripts that are written with it."""
-    before, after = text[place - 1], text[place + 1]
-    if text[place] == "\u200d" and unicodedata.category(after) == "So":
-        return unicodedata.category(before) in ("So", "Sk") or before == _EMOJI_STYLE
-    return all(
-        "\u0600" <= c <= "\u1fff" and unicodedata.category(c)[0] in "LM" for c in (before, after)
-    )
 
 
 def _code(character: str) -> str:

@@ -12,8 +12,9 @@ from toolfold import prompts
 from toolfold.answer import Hit
 from toolfold.bounds import cut, visible
 from toolfold.catalog import Catalog
+from toolfold.json_values import compact
 from toolfold.signature import signature
-from toolfold.tokens import TokenCounter, compact
+from toolfold.tokens import TokenCounter
 from toolfold.tool import Json, Tool, is_array, is_object
 
 __all__ = ["describe_text", "listing_text", "names_text", "search_text"]

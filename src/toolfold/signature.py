@@ -13,9 +13,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-import orjson
-
 from toolfold.bounds import cut, one_line
+from toolfold.json_values import fast_bytes
 from toolfold.memo import Memo
 from toolfold.tool import Json, Tool, is_array, is_object
 
@@ -33,10 +32,9 @@ _PLACE = re.compile(r"[0-9]{1,6}\Z")
 
 def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
     """Return the call signature of `tool`, at most about `limit` characters long."""
-    try:
-        # The digest of a tool will not do as a key: it passes over the order of parameters.
-        text = orjson.dumps(tool.parameters)
-    except TypeError:
+    # The digest of a tool will not do as a key: it passes over the order of parameters.
+    text = fast_bytes(tool.parameters)
+    if text is None:
         return _signature(tool, limit)
     key = (tool.name, hashlib.sha1(text, usedforsecurity=False).digest(), limit)
     return _SIGNATURES.get_or(key, lambda: _signature(tool, limit))

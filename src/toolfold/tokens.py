@@ -6,14 +6,11 @@ to a number takes its place, a real tokenizer for one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TypeAlias
 
-import orjson
-
 from toolfold.errors import MissingExtraError
-from toolfold.tool import Json
+from toolfold.json_values import compact
 
 __all__ = ["TokenCounter", "compact", "context_window", "estimate", "exact_counter"]
 
@@ -45,18 +42,6 @@ _WINDOWS: dict[str, int] = {
 def estimate(text: str) -> int:
     """Return the number of characters over four, rounded up."""
     return -(-len(text) // 4)
-
-
-def compact(value: Json) -> str:
-    """Return the compact JSON text of a value.
-
-    What orjson will not write (an integer beyond 64 bits, half of a surrogate pair, deep
-    nesting) the library's own encoder does.
-    """
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
 def exact_counter(encoding: str = "o200k_base") -> TokenCounter:

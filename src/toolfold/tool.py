@@ -8,15 +8,14 @@ cache is keyed by it.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal
 
-import orjson
-
+from toolfold import json_values
 from toolfold.errors import InvalidToolError
+from toolfold.json_values import Json, NotJsonError, copied, is_array, is_mapping, is_object
 
 __all__ = [
     "NAME_LIMIT",
@@ -32,9 +31,6 @@ __all__ = [
     "is_object",
     "wire_name",
 ]
-
-Json: TypeAlias = Any
-"""A JSON value."""
 
 Policy = Literal["never", "automatic", "always"]
 """Whether a tool may be folded: never, when the gate says so, or always."""
@@ -185,21 +181,6 @@ class Tool:
         return bare_name(self.name, self.source)
 
 
-def is_object(value: Json) -> TypeGuard[dict[str, Json]]:
-    """Whether a JSON value is an object."""
-    return isinstance(value, dict)
-
-
-def is_mapping(value: Json) -> TypeGuard[Mapping[str, Json]]:
-    """Whether a value is an object in a wider sense: any mapping."""
-    return isinstance(value, Mapping)
-
-
-def is_array(value: Json) -> TypeGuard[list[Json]]:
-    """Whether a JSON value is an array."""
-    return isinstance(value, list)
-
-
 def canonical(value: Json) -> bytes:
     """Return the one JSON text of a value, with sorted keys and no white space.
 
@@ -207,26 +188,9 @@ def canonical(value: Json) -> bytes:
         InvalidToolError: The value is not JSON.
     """
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:
-        pass
-    try:  # integers beyond 64 bits are JSON too
-        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    except RecursionError:
-        raise InvalidToolError("a tool nests too deep to be read", hint="flatten it") from None
-    except (TypeError, ValueError) as error:
-        raise InvalidToolError(
-            f"a tool holds something that is not JSON: {error}",
-            hint="give plain dicts, lists, strings, numbers, booleans and None",
-        ) from None
-
-
-def copied(value: Mapping[str, Json]) -> dict[str, Json]:
-    """Return an object that shares nothing with `value`."""
-    try:
-        return orjson.loads(orjson.dumps(value))
-    except (TypeError, orjson.JSONDecodeError):
-        return json.loads(json.dumps(dict(value)))
+        return json_values.canonical(value)
+    except NotJsonError as error:
+        raise InvalidToolError(f"a tool {error}", hint=error.hint) from None
 
 
 def check_name(name: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +307,51 @@ def test_variables_come_from_a_file_too(tmp_path: Path) -> None:
 
     assert server.env == {"A": "1", "B": "two words", "C": "own"}
     assert "two words" in server.secrets
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=one # a comment", "one"),
+        ("A=p#ss", "p#ss"),
+        ("A='one # two' # three", "one # two"),
+        ('A="it\'s"', "it's"),
+        ("A='\"quoted\"'", '"quoted"'),
+        (r'A="one\ntwo"', "one\ntwo"),
+        (r"A='one\ntwo'", r"one\ntwo"),
+        ('A="one\ntwo"', "one\ntwo"),
+        ("A=$HOME and ${B}", "$HOME and ${B}"),
+        ("A=", ""),
+        ("A= # nothing", ""),
+        ("A=1=2", "1=2"),
+        ("A=1\r\n", "1"),
+        ("\ufeffA=1", "1"),
+        ("A=1\nA=2", "2"),
+    ],
+)
+def test_a_variable_from_a_file_has_the_value_that_a_shell_would_give_it(
+    tmp_path: Path, line: str, value: str
+) -> None:
+    (tmp_path / ".env").write_bytes(line.encode())
+
+    assert one(tmp_path, {"command": "x", "envFile": ".env"}).env == {"A": value}
+
+
+def test_lines_of_a_file_that_name_no_variable_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("A", raising=False)
+    written(tmp_path, "A=1\n\nnothing\n'half=2\nB=3\n", ".env")
+    path = written(
+        tmp_path, json.dumps({"mcpServers": {"it": {"command": "x", "envFile": ".env"}}})
+    )
+
+    made = load_gateway(path, environ={})
+
+    assert made.servers[0].env == {"A": "1", "B": "3"}
+    (note,) = made.notes
+    assert note.endswith("line 3, 4 of '.env' is no `NAME=value`; passed over")
+    assert "A" not in os.environ
 
 
 @pytest.mark.parametrize(

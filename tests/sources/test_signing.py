@@ -6,8 +6,11 @@ import asyncio
 import json
 import secrets
 import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import mcp_types as t
@@ -91,6 +94,40 @@ async def call_tool(context: Any, params: Any) -> t.CallToolResult:
     return t.CallToolResult(content=[t.TextContent(text="signed in")])
 
 
+Browse = Callable[[str], None]
+
+
+@asynccontextmanager
+async def guarded_server(issuer: Issuer) -> AsyncGenerator[Server]:
+    """A server that wants everybody to sign in at an issuer."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    server = LowLevelServer("far", on_list_tools=list_tools, on_call_tool=call_tool)
+    app = server.streamable_http_app(
+        auth_server_provider=issuer,  # type: ignore[arg-type]
+        token_verifier=issuer,
+        auth=AuthSettings(
+            issuer_url=AnyHttpUrl(url),
+            resource_server_url=AnyHttpUrl(f"{url}/mcp"),
+            client_registration_options=ClientRegistrationOptions(enabled=True),
+        ),
+    )
+    uv = uvicorn.Server(
+        uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
+    )
+    serving = asyncio.create_task(uv._serve())
+    await until(lambda: uv.started)
+    try:
+        yield Server("far", "http", url=f"{url}/mcp", oauth=True)
+    finally:
+        uv.should_exit = True
+        await serving
+
+
+def browser(monkeypatch: pytest.MonkeyPatch, browse: Browse) -> None:
+    monkeypatch.setattr(oauth.SignIn.__init__, "__defaults__", (browse,))
+
+
 def test_a_person_signs_in_once_and_the_token_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,42 +137,105 @@ def test_a_person_signs_in_once_and_the_token_is_kept(
         opened.append(url)
         httpx2.get(url, follow_redirects=True)
 
-    monkeypatch.setattr(oauth.SignIn.__init__, "__defaults__", (browse,))
+    browser(monkeypatch, browse)
 
     async def main() -> None:
-        port = free_port()
         issuer = Issuer()
-        url = f"http://127.0.0.1:{port}"
-        server = LowLevelServer("far", on_list_tools=list_tools, on_call_tool=call_tool)
-        app = server.streamable_http_app(
-            auth_server_provider=issuer,  # type: ignore[arg-type]
-            token_verifier=issuer,
-            auth=AuthSettings(
-                issuer_url=AnyHttpUrl(url),
-                resource_server_url=AnyHttpUrl(f"{url}/mcp"),
-                client_registration_options=ClientRegistrationOptions(enabled=True),
-            ),
-        )
-        uv = uvicorn.Server(
-            uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
-        )
-        serving = asyncio.create_task(uv._serve())
-        await until(lambda: uv.started)
-        far = Server("far", "http", url=f"{url}/mcp", oauth=True)
-        try:
+        async with guarded_server(issuer) as far:
             for _ in range(2):
                 async with (
                     gateway(far, auth=oauth.signer(tmp_path)) as made,
                     client(made) as c,
                 ):
                     assert said(await c.call_tool("far__hello", {})) == "signed in"
-        finally:
-            uv.should_exit = True
-            await serving
 
         assert len(opened) == 1
         (kept,) = (tmp_path / "oauth").iterdir()
         assert kept.stat().st_mode & 0o777 == 0o600
         assert json.loads(kept.read_text("utf-8"))["tokens"]["access_token"] in issuer.tokens
+
+    run(main)
+
+
+def came_back(url: str, **answer: str) -> httpx2.Response:
+    """Come back from an authorization address with an answer, as a browser does."""
+    query = parse_qs(urlsplit(url).query)
+    given = {"state": query["state"][0], **answer}
+    return httpx2.get(query["redirect_uri"][0], params={k: v for k, v in given.items() if v})
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"error": "access_denied"}, "did not let us sign in: access_denied"),
+        (
+            {"error": "access_denied", "error_description": "You \u202esaid no.", "state": ""},
+            "did not let us sign in: access_denied: You [U+202E]said no.",
+        ),
+        (
+            {"error": "x" * 1_000},
+            f"did not let us sign in: {'x' * 199}…",
+        ),
+        (
+            {"code": "stolen", "state": "another"},
+            "was answered from another try to sign in: close old windows",
+        ),
+        (
+            {"code": "stolen", "state": ""},
+            "was answered from another try to sign in: close old windows",
+        ),
+        (
+            {"error": "access_denied", "state": "another"},
+            "was answered from another try to sign in: close old windows",
+        ),
+    ],
+)
+def test_a_sign_in_that_comes_to_nothing_ends_at_once_with_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, str], reason: str
+) -> None:
+    opened: list[httpx2.Response] = []
+    browser(monkeypatch, lambda url: opened.append(came_back(url, **answer)))
+
+    async def main() -> None:
+        async with (
+            guarded_server(Issuer()) as far,
+            gateway(far, auth=oauth.signer(tmp_path)) as made,
+        ):
+            (upstream,) = made.pool.upstreams.values()
+            await until(lambda: upstream.state == "failed")
+            assert upstream.error == reason
+
+            # It is tried again by itself, and the browser is left alone.
+            await until(lambda: upstream.state == "starting")
+            await until(lambda: upstream.state == "failed")
+            assert upstream.error == reason
+        (page,) = opened
+        assert (page.status_code, page.text) == (400, f"You are not signed in: it {reason}.")
+
+    run(main)
+
+
+def test_other_requests_to_the_listener_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[int] = []
+
+    def browse(url: str) -> None:
+        back = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+        asked = ("/favicon.ico", "/callback", "/callback?x=1", "/?error=no")
+        base = back.removesuffix("/callback")
+        others.extend(httpx2.get(base + other).status_code for other in asked)
+        httpx2.get(url, follow_redirects=True)
+
+    browser(monkeypatch, browse)
+
+    async def main() -> None:
+        async with (
+            guarded_server(Issuer()) as far,
+            gateway(far, auth=oauth.signer(tmp_path)) as made,
+            client(made) as c,
+        ):
+            assert said(await c.call_tool("far__hello", {})) == "signed in"
+        assert others == [404] * 4
 
     run(main)

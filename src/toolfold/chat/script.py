@@ -30,12 +30,12 @@ import yaml
 from toolfold.dispatch.approvals import Verdict
 from toolfold.dispatch.hooks import Hook
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.json_values import compact
 from toolfold.runtime.messages import Call
 from toolfold.runtime.model import ModelError, Request
 from toolfold.runtime.scripted import Says, ScriptedModel
 from toolfold.settings.check import suggestion
 from toolfold.sources.calls import Output, PendingCall
-from toolfold.tokens import compact
 from toolfold.tool import Json
 
 __all__ = ["BUNDLED", "Replay", "Script", "ScriptTurn", "load_script"]

@@ -14,10 +14,11 @@ from toolfold.catalog import Catalog
 from toolfold.checkup import Finding, check_tools, costliest
 from toolfold.cli import options
 from toolfold.cli.setting_options import setting_options
+from toolfold.json_values import compact
 from toolfold.retrievability import Retrievability, retrievability
 from toolfold.scope import Scope
 from toolfold.settings import Settings
-from toolfold.tokens import compact, estimate
+from toolfold.tokens import estimate
 from toolfold.tool import Tool
 from toolfold.wire import write
 

@@ -6,7 +6,8 @@ import click
 
 from toolfold.bounds import first_sentence
 from toolfold.cli import options
-from toolfold.tokens import compact, estimate
+from toolfold.json_values import compact
+from toolfold.tokens import estimate
 from toolfold.wire import write
 
 

@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
+from toolfold.config.env_file import parse_env_file
 from toolfold.config.references import ReferenceProblem, References
 from toolfold.config.server_entries import ServerEntry, plain
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.redact import redact
 from toolfold.settings.block import checked
 from toolfold.settings.declared import declared
@@ -208,13 +209,19 @@ class _Reader:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError):
             self._refuse("env_file", f"names {given!r}, which cannot be read", "check the path")
-        found: dict[str, str] = {}
-        for line in text.splitlines():
-            name, equals, value = line.strip().removeprefix("export ").partition("=")
-            if equals and not name.startswith("#"):
-                found[name.strip()] = value.strip().strip("\"'")
-        self._hidden += found.values()
-        return found
+        try:
+            read = parse_env_file(text)
+        except ImportError:
+            extra = MissingExtraError("an `envFile`", "mcp")
+            self._refuse("env_file", "needs the `mcp` extra", extra.hint or "")
+        if "\0" in text:
+            self._refuse("env_file", f"names {given!r}, which holds a zero byte", "take it out")
+        if read.unreadable:
+            lines = ", ".join(map(str, read.unreadable[:8]))
+            key = f"`{self._prefix}.{self._entry.written('env_file')}`{self._where('env_file')}"
+            self.notes.append(f"{key}: line {lines} of {given!r} is no `NAME=value`; passed over")
+        self._hidden += read.variables.values()
+        return read.variables
 
     def _text(self, key: str, value: Json, step: str | None = None) -> str:
         """Return a text of the entry with its references resolved."""

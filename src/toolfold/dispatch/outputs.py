@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from typing import Any
-
-import orjson
 
 from toolfold import prompts
 from toolfold.bounds import one_line
+from toolfold.json_values import fast_bytes, text_of_any
 from toolfold.redact import redact
 from toolfold.sources.calls import Output, PendingCall
 from toolfold.tool import Json
@@ -27,11 +24,7 @@ def output_of(value: Any) -> Output:
         return Output(prompts.NO_OUTPUT)
     if isinstance(value, str):
         return Output(value or prompts.NO_OUTPUT, value=value)
-    try:
-        text = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
-    except (TypeError, ValueError, RecursionError):
-        text = _anyhow(value)
-    return Output(text, value=value)
+    return Output(text_of_any(value), value=value)
 
 
 def failure(call: PendingCall, error: BaseException) -> str:
@@ -62,33 +55,4 @@ def bounded(text: str, limit: int) -> str:
 
 def json_size(value: Json) -> int:
     """Return the length of a value in JSON; 0 where its numbers are too large to be written."""
-    try:
-        return len(orjson.dumps(value))
-    except TypeError:
-        return 0
-
-
-def _anyhow(value: Any) -> str:
-    """Return a text of what orjson will not write: the tool ran, and its result is shown."""
-    try:
-        return json.dumps(value, default=_plain, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        pass
-    try:
-        return repr(value)
-    except Exception:
-        return f"<{type(value).__name__}>"
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that is not JSON as one that is."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return dump(mode="json")
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if isinstance(value, set | frozenset | tuple):
-        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
-    return str(value)
+    return len(fast_bytes(value) or b"")

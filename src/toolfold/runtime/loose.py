@@ -14,8 +14,7 @@ import math
 import re
 from typing import NamedTuple, NoReturn
 
-import orjson
-
+from toolfold.json_values import NotJsonError, compact_bytes, parse_strict
 from toolfold.tool import Json, is_object
 
 __all__ = ["Loose", "arguments_text", "json_text", "loose_json"]
@@ -78,13 +77,8 @@ def loose_json(text: str, start: int = 0) -> Loose | None:
 def json_text(value: Json) -> str | None:
     """Return the JSON text of a value that was read, or None where it nests too deep."""
     try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        pass
-    try:
-        # Integers beyond 64 bits, and halves of a surrogate pair, which no wire takes as they are.
-        return json.dumps(value, separators=(",", ":"))
-    except (ValueError, RecursionError):
+        return compact_bytes(value).decode()
+    except NotJsonError:
         return None
 
 
@@ -101,7 +95,7 @@ def arguments_text(text: str) -> str | None:
     if text[read.end :].strip("}] \t\r\n"):
         return None
     try:
-        return text if is_object(orjson.loads(text)) else None
+        return text if is_object(parse_strict(text)) else None
     except ValueError:
         return json_text(read.value)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from toolfold.errors import ToolfoldError
+from toolfold.json_values import compact
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
-from toolfold.tokens import compact
 from toolfold.tool import Json, Shape
 
 __all__ = ["Model", "ModelError", "Reply", "Request", "Stop", "TextDelta", "Usage", "prompt_text"]

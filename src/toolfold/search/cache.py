@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolfold.files import replacing
 from toolfold.search.columns import Columns
 from toolfold.search.document import FIELDS
 
@@ -81,19 +80,13 @@ class Cache:
             "vectors": snapshot.vectors,
         }
         arrays["checksum"] = _checksum(arrays)
-        temporary: str | None = None
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, temporary = tempfile.mkstemp(dir=self._folder, suffix=".part")
-            with os.fdopen(handle, "wb") as file:
+            with replacing(self._path(snapshot.digests), durable=False) as file:
                 np.savez(file, allow_pickle=False, **arrays)
-            os.replace(temporary, self._path(snapshot.digests))
             for old in self._files()[FILES_AT_MOST:]:
                 old.unlink(missing_ok=True)
         except OSError as error:
             _log.warning("the index was not kept in %s: %s", self._folder, error.strerror)
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
 
     def _path(self, digests: Sequence[str]) -> Path:
         key = hashlib.sha256("".join(digests).encode()).hexdigest()[:32]

@@ -7,11 +7,11 @@ lock to clear away. The file stays: to remove it would let two processes hold tw
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 __all__ = ["file_lock"]
 
@@ -35,24 +35,22 @@ def file_lock(path: Path, seconds: float = 5.0) -> Generator[None]:
         os.close(descriptor)  # which gives the lock back
 
 
-def _try_lock(descriptor: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:
-        return _try_lock_windows(descriptor)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+if sys.platform == "win32":
+    import msvcrt
 
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
 
-def _try_lock_windows(descriptor: int) -> bool:
-    from importlib import import_module
+else:
+    import fcntl
 
-    windows: Any = import_module("msvcrt")
-    try:
-        windows.locking(descriptor, windows.LK_NBLCK, 1)
-    except OSError:
-        return False
-    return True
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # the second on some network file systems
+            return False
+        return True

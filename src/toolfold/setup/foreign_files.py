@@ -6,20 +6,17 @@ is made beside it, and a copy that is there already is never written over.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from toolfold.errors import ToolfoldError
+from toolfold.files import PRIVATE, replace_file
 from toolfold.setup.editing import read_text
 
 __all__ = ["SetupError", "back_up", "backups", "next_backup", "remove", "write"]
 
 _ENDING = "before-toolfold"
-_PRIVATE = 0o600
 
 
 class SetupError(ToolfoldError):
@@ -74,7 +71,7 @@ def write(path: Path, text: str, *, expected: str) -> None:
             f"`{path}` was changed by another program meanwhile",
             hint="close the client and run the command again; nothing was written",
         )
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _PRIVATE
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE
     _put(path, text.encode("utf-8"), mode)
 
 
@@ -91,24 +88,11 @@ def remove(path: Path, *, expected: str) -> None:
 
 def _put(path: Path, data: bytes, mode: int) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        # The folder is another program's too: it gets what that program would have given it.
+        replace_file(path, data, durable=True, mode=mode, folder_mode=0o777)
     except OSError as error:
         raise SetupError(
             f"cannot write `{path}`: {error.strerror}", hint="check the folder's permissions"
-        ) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise SetupError(
-            f"cannot write `{path}`: {error.strerror}", hint="check the file's permissions"
         ) from None
 
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import orjson
-
 from toolfold.catalog import Catalog
 from toolfold.errors import CatalogError, InvalidToolError, NameClashError
+from toolfold.json_values import parse
 from toolfold.tool import Json, is_array, is_object
 from toolfold.wire import Entry, read
 
@@ -122,18 +121,14 @@ def _records(text: str) -> Iterator[Record]:
 
 def _loads(line: str) -> Json | None:
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return parse(line)
+    except (ValueError, RecursionError):
         return None
 
 
 def _loads_at(line: str, number: int) -> Json:
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return json.loads(line)
+        return parse(line)
     except json.JSONDecodeError as error:
         # The decoder counts lines of the text it was given; ours is one line of many.
         found = json.JSONDecodeError(error.msg, line, error.pos)

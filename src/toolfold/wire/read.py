@@ -7,14 +7,19 @@ list costs one serialisation; one changed in place is a different text and is re
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import orjson
-
 from toolfold.errors import InvalidToolError
+from toolfold.json_values import (
+    NotJsonError,
+    compact,
+    compact_bytes,
+    fast_bytes,
+    parse,
+    parse_strict,
+)
 from toolfold.memo import Memo
 from toolfold.tool import (
     Json,
@@ -86,7 +91,7 @@ class Entry(NamedTuple):
             raw[key] = [self.raw[key][i] for i in places]
         tools = tuple(self.tools[i] for i in places)
         characters = tuple(self.characters[i] for i in places)
-        return Entry(raw, self.shape, tools, characters, _characters(raw)) if raw else None
+        return Entry(raw, self.shape, tools, characters, len(compact(raw))) if raw else None
 
     def as_tools(self) -> tuple[Entry, ...]:
         """Return an entry for each tool, to be written in another shape."""
@@ -153,10 +158,8 @@ def _list_digest(items: list[object]) -> bytes | None:
     """Return the digest of a list's JSON text; None where it does not consist of records."""
     if len(items) > _LIST_LIMIT or not all(type(item) is dict for item in items):
         return None
-    try:
-        return hashlib.sha1(orjson.dumps(items), usedforsecurity=False).digest()
-    except TypeError:
-        return None
+    text = fast_bytes(items)
+    return None if text is None else hashlib.sha1(text, usedforsecurity=False).digest()
 
 
 def _entry(item: object, source: str | None) -> Entry:
@@ -179,44 +182,29 @@ def _entry(item: object, source: str | None) -> Entry:
 
 
 def _reading(raw: Mapping[str, Json], source: str | None) -> _Reading:
-    text = _text(raw)
+    # Key order is kept: the signature that a model reads follows it.
+    fast = fast_bytes(raw)
+    text = _text(raw) if fast is None else fast
     key = (hashlib.sha1(text, usedforsecurity=False).digest(), source)
     found = _READINGS.get(key)
-    return _READINGS.put(key, _parse(text, source)) if found is None else found
+    if found is None:
+        found = _READINGS.put(
+            key, _read(parse(text) if fast is None else parse_strict(text), source)
+        )
+    return found
 
 
 def _text(raw: Mapping[str, Json]) -> bytes:
-    # Key order is kept: the signature that a model reads follows it.
     try:
-        return orjson.dumps(raw)
-    except TypeError:
-        pass
-    try:
-        return json.dumps(dict(raw), ensure_ascii=True, separators=(",", ":")).encode()
-    except RecursionError:
-        raise InvalidToolError("it nests too deep to be read", hint="flatten it") from None
-    except (TypeError, ValueError) as error:
-        raise InvalidToolError(
-            f"it holds something that is not JSON: {error}",
-            hint="give plain dicts, lists, strings, numbers, booleans and None",
-        ) from None
+        return compact_bytes(raw)
+    except NotJsonError as error:
+        raise InvalidToolError(f"it {error}", hint=error.hint) from None
 
 
-def _parse(text: bytes, source: str | None) -> _Reading:
-    try:
-        raw: dict[str, Json] = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        raw = json.loads(text)
+def _read(raw: dict[str, Json], source: str | None) -> _Reading:
     shape, tools = recognise(raw, source)
-    size = tools[0].size if len(tools) == 1 and tools[0].raw is raw else _characters(raw)
+    size = tools[0].size if len(tools) == 1 and tools[0].raw is raw else len(compact(raw))
     return _Reading(shape, tools, tuple(tool.size for tool in tools), size)
-
-
-def _characters(value: Json) -> int:
-    try:
-        return len(orjson.dumps(value).decode())
-    except TypeError:
-        return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def recognise(raw: dict[str, Json], source: str | None) -> tuple[Shape | None, tuple[Tool, ...]]:
@@ -265,7 +253,7 @@ def _tool(
         title=_title(body),
         shape=shape,
         raw=raw,
-        size=_characters(raw),
+        size=len(compact(raw)),
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from toolfold.json_values import compact
 from toolfold.sources.calls import Output, PendingCall
-from toolfold.tokens import compact
 from toolfold.tool import Json, Tool, is_object
 
 __all__ = ["Executed", "Stage", "reads_only"]

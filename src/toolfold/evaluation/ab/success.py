@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from toolfold.evaluation.ab.scenario import Scenario, Turn
 from toolfold.evaluation.ab.stage import Executed
 from toolfold.evaluation.ab.transcript import Run, TurnRecord
-from toolfold.tokens import compact
+from toolfold.json_values import compact
 from toolfold.tool import Json
 
 __all__ = ["problems"]

@@ -14,9 +14,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-import orjson
-
 from toolfold.errors import ConfigError, MissingExtraError
+from toolfold.json_values import sendable
 from toolfold.redact import is_secret_name, redact
 from toolfold.runtime.clients.failure import Failure, answered
 from toolfold.runtime.clients.sse import Event, EventReader, EventTooLongError
@@ -31,7 +30,6 @@ __all__ = [
     "Pieces",
     "Whole",
     "address",
-    "encoded",
     "header_value",
     "secrets_in",
 ]
@@ -113,7 +111,7 @@ class Endpoint:
         """
         size = 0
         reader = Pieces()
-        async with aclosing(self._bytes(encoded(body))) as stream:
+        async with aclosing(self._bytes(sendable(body))) as stream:
             async for data in stream:
                 size += len(data)
                 if size > REPLY_LIMIT:
@@ -223,18 +221,6 @@ class Pieces:
             return [Whole(json.loads(b"".join(self._whole)))]
         except (ValueError, RecursionError):
             raise Failure("the reply is not JSON, or broke off", hint="try again") from None
-
-
-def encoded(body: Json) -> bytes:
-    """Return the JSON of a request.
-
-    Half of a surrogate pair, which no parser takes, becomes a replacement character.
-    """
-    try:
-        return orjson.dumps(body)
-    except TypeError:
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=dict)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def address(base_url: str, path: str) -> str:

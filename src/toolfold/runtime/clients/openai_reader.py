@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from toolfold.json_values import compact
 from toolfold.runtime.clients.endpoint import Piece, Whole
 from toolfold.runtime.clients.failure import Failure, reported
 from toolfold.runtime.messages import Call, ModelMessage
 from toolfold.runtime.model import Reply, Stop, Usage
-from toolfold.tokens import compact
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["KEPT", "NATIVE", "ChatReader"]

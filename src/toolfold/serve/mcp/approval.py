@@ -7,9 +7,9 @@ from typing import Literal
 from toolfold import prompts
 from toolfold.bounds import one_line
 from toolfold.dispatch.hooks import Decision, Hook
+from toolfold.json_values import compact
 from toolfold.sources.calls import PendingCall, Refusal
 from toolfold.sources.mcp.relay import RelayedCall, can
-from toolfold.tokens import compact
 from toolfold.tool import Tool
 
 __all__ = ["ClientApproval"]

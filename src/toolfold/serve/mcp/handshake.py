@@ -11,9 +11,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import NamedTuple
 
-import orjson
-
 from toolfold import prompts
+from toolfold.json_values import compact_bytes, parse_strict
 from toolfold.tool import Json, is_object
 
 __all__ = ["CAPABILITIES", "Greeting", "greeting"]
@@ -50,8 +49,8 @@ def server_info() -> dict[str, Json]:
 def greeting(line: bytes) -> Greeting | None:
     """Return the answer to a first line, where it is one of the two that open a connection."""
     try:
-        request = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        request = parse_strict(line)
+    except ValueError:
         return None
     if not is_object(request) or request.get("jsonrpc") != "2.0":
         return None
@@ -67,7 +66,7 @@ def greeting(line: bytes) -> Greeting | None:
     if result is None:
         return None
     answer = {"jsonrpc": "2.0", "id": number, "result": result}
-    return Greeting(number, orjson.dumps(answer) + b"\n")
+    return Greeting(number, compact_bytes(answer) + b"\n")
 
 
 def _initialized(params: dict[str, Json]) -> dict[str, Json] | None:

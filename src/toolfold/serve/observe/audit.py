@@ -22,9 +22,9 @@ from typing import TypeVar
 
 from toolfold.bounds import cut
 from toolfold.dispatch.records import CallRecord, Silent
+from toolfold.json_values import compact
 from toolfold.redact import Redactor
 from toolfold.serve.locks import file_lock
-from toolfold.tokens import compact
 from toolfold.tool import Json, is_array, is_mapping
 
 __all__ = ["AuditLog", "audit_line"]

@@ -8,16 +8,14 @@ breaking it.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from toolfold.errors import ToolfoldError
+from toolfold.files import replace_file
+from toolfold.json_values import compact_bytes, parse_strict
 from toolfold.serve.locks import file_lock
 from toolfold.tool import Json, is_object
 
@@ -114,7 +112,7 @@ class TrustStore:
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
         try:
-            return _book(orjson.loads(text))
+            return _book(parse_strict(text))
         except KeyError as error:
             raise self._unusable(f"{error} is missing in it") from None
         except (ValueError, TypeError) as error:
@@ -142,18 +140,8 @@ class TrustStore:
             raise self._unusable(error.strerror or str(error)) from None
 
     def _write(self, book: Book) -> None:
-        text = orjson.dumps({"version": VERSION, "servers": book}, option=orjson.OPT_APPEND_NEWLINE)
-        # mkstemp makes the file readable to its owner alone.
-        descriptor, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=f".{FILE_NAME}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        text = compact_bytes({"version": VERSION, "servers": book}) + b"\n"
+        replace_file(self.path, text, durable=True)  # a person's decisions
 
     def _unusable(self, reason: str) -> TrustError:
         return TrustError(

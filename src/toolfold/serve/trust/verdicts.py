@@ -22,6 +22,7 @@ from typing import Literal
 
 from toolfold.bounds import cut
 from toolfold.invisible import marks, shown, shown_tool
+from toolfold.json_values import compact, fast_bytes
 from toolfold.serve.trust.store import (
     Approved,
     Book,
@@ -33,7 +34,6 @@ from toolfold.serve.trust.store import (
     Waiting,
 )
 from toolfold.serve.trust.tool_changes import difference, summary
-from toolfold.tokens import compact
 from toolfold.tool import Json, Tool, canonical
 
 __all__ = [
@@ -152,12 +152,8 @@ def _kept(tool: Tool) -> str:
 
 
 def _fits(value: Json) -> bool:
-    import orjson
-
-    try:
-        return len(orjson.dumps(value)) <= _SCHEMA_KEPT
-    except TypeError:  # nests too deep, or holds what only the library's encoder writes
-        return False
+    text = fast_bytes(value)
+    return text is not None and len(text) <= _SCHEMA_KEPT
 
 
 def approve(book: Book, server: str, tool: str, name: str, now: float) -> Book:

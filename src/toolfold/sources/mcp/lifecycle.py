@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 
 from toolfold import prompts
 from toolfold.bounds import one_line
+from toolfold.errors import ToolfoldError
 from toolfold.redact import Redactor
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
@@ -33,7 +34,7 @@ from toolfold.tool import Json, Tool, canonical, is_object
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
 
-__all__ = ["Kind", "Lifecycle", "Owner", "ServerDownError"]
+__all__ = ["Kind", "Lifecycle", "Owner", "ServerDownError", "SignInError"]
 
 Kind = Literal["tools", "prompts", "resources", "templates"]
 """What a server lists."""
@@ -84,6 +85,13 @@ class ServerDownError(SourceError):
     def for_model(self, tool: Tool) -> str:
         """Return what the model reads as the result of its call."""
         return prompts.server_down(tool.shown_name, self.server, self.reason, lost=self.lost)
+
+
+class SignInError(ToolfoldError):
+    """Signing in came to nothing: somebody said no, or the browser came back with another's answer.
+
+    Its text is the clause that follows the server's name.
+    """
 
 
 class Owner(Peer, Protocol):
@@ -407,8 +415,8 @@ class Lifecycle:
             text = error.reason
         else:
             text = str(error) or type(error).__name__
-        if self._was_ready:
-            pass  # what was refused before has been got over
+        if self._was_ready or isinstance(error, SignInError):
+            pass  # what was refused before has been got over, or was the question
         elif self._refusal in (401, 403):
             text = f"refuses us (HTTP {self._refusal}): check its `headers`, or set `oauth: true`"
         elif self._refusal is not None:

@@ -6,16 +6,14 @@ or argument is another server. A file that cannot be read is as good as none.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import logging
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from toolfold.files import replace_file
+from toolfold.json_values import parse
 from toolfold.tool import Json, canonical, is_array, is_object
 
 if TYPE_CHECKING:
@@ -47,8 +45,8 @@ class Manifests:
         try:
             if path.stat().st_size > _SIZE_LIMIT:
                 return None
-            found = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+            found = parse(path.read_bytes())
+        except (OSError, ValueError, RecursionError):
             return None
         if not is_object(found) or not is_array(found.get("tools")):
             return None
@@ -61,16 +59,7 @@ class Manifests:
         if path is None or "tools" not in lists:
             return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(canonical({"server": server.name, **lists}))
-                os.replace(name, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(name)
-                raise
+            replace_file(path, canonical({"server": server.name, **lists}), durable=False)
         except OSError as error:
             _log.warning("the tools of server %s cannot be kept: %s", server.name, error)
 

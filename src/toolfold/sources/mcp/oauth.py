@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
-import os
 import socket
+import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthClientProvider
@@ -26,8 +25,13 @@ from mcp.shared.auth import (
     OAuthClientMetadata,
     OAuthToken,
 )
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
+from toolfold.bounds import one_line
+from toolfold.files import replace_file
+from toolfold.invisible import shown
+from toolfold.json_values import compact_bytes, parse
+from toolfold.sources.mcp.lifecycle import SignInError
 from toolfold.tool import Json, is_object
 
 if TYPE_CHECKING:
@@ -35,9 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SignIn", "Tokens", "signer"]
 
+_Kept = TypeVar("_Kept", bound=BaseModel)
 _log = logging.getLogger(__name__)
 _CALLBACK = "/callback"
 _PAGE = b"You are signed in. You can close this window."
+_SAID_AT_MOST = 200
+_LEFT_ALONE = 300.0
+"""Seconds after a no during which the browser is not opened again."""
 
 
 class Tokens:
@@ -52,19 +60,20 @@ class Tokens:
 
     def _load(self) -> dict[str, Json]:
         try:
-            found = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
+            found = parse(self._path.read_bytes())
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if is_object(found) else {}
 
     def _save(self, key: str, value: Json) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        content = json.dumps({**self._load(), key: value}).encode()
-        made = self._path.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.replace(made, self._path)
+        # Durable: a server that hands out a new token for each use takes the old one no more.
+        replace_file(self._path, compact_bytes({**self._load(), key: value}), durable=True)
+
+    def _kept(self, key: str, kind: type[_Kept]) -> _Kept | None:
+        try:
+            return kind.model_validate(self._load()[key])
+        except (KeyError, ValidationError):
+            return None
 
     def port(self) -> int:
         """Return the port that the browser comes back to: the same one each time."""
@@ -78,10 +87,7 @@ class Tokens:
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, where there are any."""
-        try:
-            return OAuthToken.model_validate(self._load()["tokens"])
-        except (KeyError, ValidationError):
-            return None
+        return self._kept("tokens", OAuthToken)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep the tokens."""
@@ -89,10 +95,7 @@ class Tokens:
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return how the server knows us, where it does."""
-        try:
-            return OAuthClientInformationFull.model_validate(self._load()["client"])
-        except (KeyError, ValidationError):
-            return None
+        return self._kept("client", OAuthClientInformationFull)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep how the server knows us."""
@@ -101,6 +104,9 @@ class Tokens:
 
 class SignIn:
     """Sends a person to the browser, and waits for the browser to come back.
+
+    Where it came back with a no, the browser is left alone for a while: the next tries,
+    which follow by themselves, fail with the same words.
 
     Args:
         server: The server's name.
@@ -116,18 +122,34 @@ class SignIn:
         self._show = show
         self._arrived: asyncio.Future[AuthorizationCodeResult] | None = None
         self._listener: asyncio.Server | None = None
+        self._state: str | None = None
+        self._refused: tuple[float, str] | None = None
 
     async def redirect(self, url: str) -> None:
-        """Send the person to the browser; it may be back before this returns."""
+        """Send the person to the browser; it may be back before this returns.
+
+        Raises:
+            SignInError: The last try was turned down a moment ago.
+        """
+        if self._refused is not None and time.monotonic() < self._refused[0]:
+            raise SignInError(self._refused[1])
+        self._state = _first(parse_qs(urlsplit(url).query), "state")
         await self._listen()
         _log.warning("server %s wants you to sign in; open %s", self._server, url)
         await asyncio.to_thread(self._show, url)
 
     async def callback(self) -> AuthorizationCodeResult:
-        """Wait for the browser to come back with the code."""
+        """Wait for the browser to come back with the code.
+
+        Raises:
+            SignInError: It came back without one, or from another try.
+        """
         assert self._arrived is not None
         try:
             return await self._arrived
+        except SignInError as error:
+            self._refused = (time.monotonic() + _LEFT_ALONE, str(error))
+            raise
         finally:
             self._close()
 
@@ -145,25 +167,44 @@ class SignIn:
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = (await reader.readline()).decode("latin-1").split(" ")
-        result = _result(line[1]) if len(line) > 1 and line[0] == "GET" else None
-        body = b"Not found." if result is None else _PAGE
-        status = b"404 Not Found" if result is None else b"200 OK"
-        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n"
+        result = self._result(line[1]) if len(line) > 1 and line[0] == "GET" else None
+        if result is None:
+            status, body = b"404 Not Found", b"Not found."
+        elif isinstance(result, SignInError):
+            status, body = b"400 Bad Request", f"You are not signed in: it {result}.".encode()
+        else:
+            status, body = b"200 OK", _PAGE
+        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
         writer.write(head % (status, len(body)) + b"connection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
-        if result is not None and self._arrived is not None and not self._arrived.done():
+        if result is None or self._arrived is None or self._arrived.done():
+            return
+        if isinstance(result, SignInError):
+            self._arrived.set_exception(result)
+        else:
             self._arrived.set_result(result)
 
+    def _result(self, target: str) -> AuthorizationCodeResult | SignInError | None:
+        """Return what the browser came back with; None where it asks for something else."""
+        parts = urlsplit(target)
+        values = parse_qs(parts.query)
+        code, error = _first(values, "code"), _first(values, "error")
+        if parts.path != _CALLBACK or (code is None and error is None):
+            return None
+        state = _first(values, "state")
+        # A no may come without a state; a code may not.
+        if state != self._state and (code is not None or state is not None):
+            return SignInError("was answered from another try to sign in: close old windows")
+        if code is None:
+            details = _first(values, "error_description") or ""
+            said = shown(f"{error}: {details}" if details else f"{error}", _SAID_AT_MOST)
+            return SignInError(f"did not let us sign in: {one_line(said, _SAID_AT_MOST)}")
+        return AuthorizationCodeResult(code=code, state=state, iss=_first(values, "iss"))
 
-def _result(target: str) -> AuthorizationCodeResult | None:
-    parts = urlsplit(target)
-    values = {key: items[0] for key, items in parse_qs(parts.query).items()}
-    if parts.path != _CALLBACK or "code" not in values:
-        return None
-    return AuthorizationCodeResult(
-        code=values["code"], state=values.get("state"), iss=values.get("iss")
-    )
+
+def _first(values: Mapping[str, list[str]], key: str) -> str | None:
+    return values[key][0] if key in values else None
 
 
 def signer(folder: Path) -> Callable[[Server], OAuthClientProvider]:

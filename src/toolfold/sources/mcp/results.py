@@ -12,8 +12,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
 from toolfold import prompts
+from toolfold.json_values import compact
 from toolfold.sources.calls import CallContext, Output
-from toolfold.tokens import compact
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["AgentCaller", "output_of_result"]
