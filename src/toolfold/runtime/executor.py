@@ -14,7 +14,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +35,8 @@ from toolfold.runtime.registry import Registered, Registry, is_asynchronous
 from toolfold.runtime.threads import in_thread
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.session import Session
+from toolfold.signature import signature
+from toolfold.sources.functions import bind
 
 __all__ = ["Batch"]
 
@@ -306,13 +308,22 @@ async def _called(job: _Job, context: CallContext) -> Any:
             return await job.entry.run(job.call)
         function = job.entry.tool.function
         assert function is not None  # the registry takes no tool without either
-        arguments = dict(job.call.arguments)
         if is_asynchronous(function):
-            return await function(**arguments)
-        returned = await in_thread(lambda: function(**arguments))
+            returned = _bound_call(function, job.call)
+        else:
+            returned = await in_thread(lambda: _bound_call(function, job.call))
         return await returned if inspect.isawaitable(returned) else returned
     except SystemExit as error:  # it would end the host's event loop
         raise RuntimeError(f"it tried to exit with {error.code}") from error
+
+
+def _bound_call(function: Callable[..., Any], call: PendingCall) -> Any:
+    """Call a function with what its signature says; answer what cannot be made into that."""
+    bound = bind(function, call.arguments)
+    if bound.faults:
+        text = prompts.bad_arguments(call.tool.shown_name, bound.faults, signature(call.tool))
+        return Output(text, is_error=True)
+    return function(**bound.arguments)
 
 
 async def _stopped(task: asyncio.Task[Any], context: CallContext) -> None:
