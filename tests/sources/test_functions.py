@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
 
 import pytest
+import typing_extensions
 from pydantic import BaseModel, Field
 
 from toolfold import Answer, Invocation, Settings, Tool, fold
@@ -135,6 +136,14 @@ def refused(function: Any) -> tuple[str, str | None]:
                     "born": {"type": "string", "format": "date"},
                 },
                 "required": ["name"],
+            },
+        ),
+        (
+            typing_extensions.TypedDict("Extended", {"day": datetime.date}),
+            {
+                "type": "object",
+                "properties": {"day": {"type": "string", "format": "date"}},
+                "required": ["day"],
             },
         ),
         (Annotated[int, "How many"], {"description": "How many", "type": "integer"}),
@@ -289,6 +298,22 @@ def test_a_parameter_that_no_json_becomes_is_refused_with_its_type() -> None:
         "or a type of JSON",
     )
     assert "cannot be read from JSON" in refused(wait)[0]
+
+
+def test_a_type_that_json_cannot_say_whole_is_refused_with_the_reason() -> None:
+    class Corner(enum.Enum):
+        LOW = (0, 0)
+
+    def mark(corner: Any) -> None: ...
+
+    def make(kind: type[int]) -> None: ...
+
+    mark.__annotations__ = {"corner": Corner}
+    message, hint = refused(mark)
+
+    assert message.endswith("cannot be read from JSON: its members have values that are not JSON")
+    assert hint == "mend the type, or give the parameter a default, so that models leave it alone"
+    assert "`type[int]`" in refused(make)[0]
 
 
 def test_a_name_that_is_not_there_is_told_with_its_parameter_and_spoils_no_other() -> None:

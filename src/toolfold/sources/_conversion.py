@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 from toolfold.arguments import Fault
 from toolfold.bounds import one_line
 from toolfold.redact import redact
-from toolfold.sources._hints import simplified, union_of
+from toolfold.sources._hints import is_field_mark, is_typed_dict, simplified, union_of
 from toolfold.tool import Json, is_array, is_mapping
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _supported(hint: Any, within: tuple[Any, ...]) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return _literal(hint, arguments)
-    if typing.is_typeddict(hint) and _is_old(hint) and hint not in within:
+    if is_typed_dict(hint) and _is_old(hint) and hint not in within:
         return _typed_dict(hint, (*within, hint))
     if origin is None or not arguments:
         return hint
@@ -164,8 +164,7 @@ def _typed_dict(hint: Any, within: tuple[Any, ...]) -> Any:
 
     fields: dict[str, Any] = {}
     for name, item in typing.get_type_hints(hint, include_extras=True).items():
-        marked = get_origin(item) in (typing.Required, typing.NotRequired)
-        inner = _supported(get_args(item)[0] if marked else item, within)
+        inner = _supported(get_args(item)[0] if is_field_mark(get_origin(item)) else item, within)
         needed = name in hint.__required_keys__ and get_origin(item) is not typing.NotRequired
         mark: Any = typing.Required if needed else typing.NotRequired
         fields[name] = mark[inner]

@@ -20,6 +20,8 @@ __all__ = [
     "UNREADABLE",
     "Unresolved",
     "described_by",
+    "is_field_mark",
+    "is_typed_dict",
     "named_hints",
     "simplified",
     "typed_by",
@@ -149,3 +151,13 @@ def union_of(choices: tuple[Any, ...]) -> Any:
     """Return the union of types."""
     union: Any = typing.Union
     return union[choices]
+
+
+def is_typed_dict(hint: Any) -> bool:
+    """Whether a type is a `TypedDict`, of the standard library or of typing_extensions."""
+    return isinstance(hint, type) and dict in hint.__mro__ and hasattr(hint, "__required_keys__")
+
+
+def is_field_mark(origin: Any) -> bool:
+    """Whether an origin is what a `TypedDict` wraps the type of a field in."""
+    return getattr(origin, "_name", None) in ("Required", "NotRequired", "ReadOnly")

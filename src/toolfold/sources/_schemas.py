@@ -15,8 +15,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from toolfold.sources._conversion import Adapter
-from toolfold.sources._hints import simplified
+from toolfold.sources._conversion import Adapter, ConversionError
+from toolfold.sources._hints import is_field_mark, is_typed_dict, simplified
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["SchemaWriter", "is_plain", "json_default"]
@@ -44,7 +44,6 @@ _LISTS = (
     collections.abc.Iterable,
 )
 _OBJECTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_MARKS: tuple[Any, ...] = (typing.Required, typing.NotRequired)
 _DEPTH = 8
 
 
@@ -58,9 +57,9 @@ def is_plain(hint: Any, within: tuple[Any, ...] = ()) -> bool:
         return is_plain(arguments[0], within) and not any(map(_is_rule, arguments[1:]))
     if origin is Literal:
         return all(type(item) in _AS_IT_IS for item in arguments)
-    if origin is Union or origin is types.UnionType or origin in _MARKS:
+    if origin is Union or origin is types.UnionType or is_field_mark(origin):
         return all(is_plain(item, within) for item in arguments)
-    if typing.is_typeddict(hint):
+    if is_typed_dict(hint):
         fields = typing.get_type_hints(hint, include_extras=True).values()
         return hint in within or all(is_plain(item, (*within, hint)) for item in fields)
     if (origin or hint) in _OBJECTS:
@@ -127,8 +126,10 @@ class SchemaWriter:
             return {"enum": [i.value if isinstance(i, enum.Enum) else i for i in arguments]}
         if origin is Union or origin is types.UnionType:
             return {"anyOf": [self._schema(item, depth - 1) for item in arguments]}
-        if origin in _MARKS:
+        if is_field_mark(origin):
             return self._schema(arguments[0], depth)
+        if origin is type or hint is type:
+            raise ConversionError
         if isinstance(origin, type):
             return self._generic(hint, typing.cast("type[Any]", origin), arguments, depth)
         if isinstance(hint, type):
@@ -162,11 +163,14 @@ class SchemaWriter:
         if callable(json_schema):  # a pydantic model
             return self._at_the_root(typing.cast(Mapping[str, Json], json_schema()))
         if issubclass(hint, enum.Enum):
-            return {"enum": [member.value for member in hint.__members__.values()]}
+            values = [member.value for member in hint.__members__.values()]
+            if not all(isinstance(value, _AS_IT_IS[:-1]) for value in values):
+                raise ConversionError("its members have values that are not JSON")
+            return {"enum": values}
         if hasattr(hint, "__pydantic_core_schema__"):
             return self._foreign(hint)
-        named_tuple = issubclass(hint, tuple) and hasattr(hint, "_fields")
-        if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint) or named_tuple:
+        named_tuple = hasattr(hint, "_fields") and tuple in hint.__mro__
+        if dataclasses.is_dataclass(hint) or is_typed_dict(hint) or named_tuple:
             return self._record(hint, depth)
         if issubclass(hint, pathlib.PurePath):
             return {"type": "string", "format": "path"}
@@ -183,7 +187,7 @@ class SchemaWriter:
             required = [
                 f.name for f in given if f.default is missing and f.default_factory is missing
             ]
-        elif typing.is_typeddict(hint):
+        elif is_typed_dict(hint):
             names = list(hints)
             needed = typing.cast(Iterable[str], getattr(hint, "__required_keys__", ()))
             required = [n for n in sorted(needed) if get_origin(hints[n]) is not typing.NotRequired]

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from toolfold.arguments import Checked, Fault
@@ -129,7 +130,8 @@ def bind(tool: Tool | Callable[..., Any], arguments: Mapping[str, Json]) -> Chec
 
 
 def _annotated(function: Callable[..., Any]) -> _Annotated:
-    typed = typed_by(function)
+    plain = type(function) is FunctionType and function in _READ
+    typed = function if plain else typed_by(function)
     with suppress(TypeError):  # what cannot be kept weakly is read anew
         known = _READ.get(typed)
         if known is not None:
@@ -168,7 +170,9 @@ def _parameter(which: str, hint: Any, writer: SchemaWriter) -> _Parameter | _Pro
         return _Problem(
             f"{which} has the type `{shown}`, which cannot be read from JSON{reason}",
             hint="give it a default, so that models leave it alone, or take a dataclass, "
-            "a pydantic model or a type of JSON",
+            "a pydantic model or a type of JSON"
+            if not reason
+            else "mend the type, or give the parameter a default, so that models leave it alone",
             is_foreign=True,
         )
 
