@@ -111,7 +111,7 @@ GROUPS = {
     "Types": ["Json", "Policy", "Shape"],
 }
 BESIDE = {
-    "toolfold.sources": ["load_catalog", "tool_from_function"],
+    "toolfold.sources": ["load_catalog", "tool_from_function", "bind"],
     "toolfold.search": ["Ranker", "Match"],
     "toolfold.runtime": [
         "Agent",

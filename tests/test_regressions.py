@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from toolfold import Answer, Catalog, Invocation, Scope, Settings, Tool, fold
 from toolfold.demo import demo_catalog
@@ -138,14 +139,11 @@ def test_a_name_with_stray_punctuation_calls_nothing() -> None:
 
 
 def test_definitions_of_a_models_schema_stand_at_the_root() -> None:
-    class Model:
-        @classmethod
-        def model_json_schema(cls) -> dict[str, object]:
-            return {
-                "$defs": {"B": {"type": "string"}},
-                "type": "object",
-                "properties": {"b": {"$ref": "#/$defs/B"}},
-            }
+    class B(BaseModel):
+        c: str
+
+    class Model(BaseModel):
+        b: B
 
     def save(model: Model) -> None:
         """Save it."""
@@ -153,6 +151,13 @@ def test_definitions_of_a_models_schema_stand_at_the_root() -> None:
     save.__annotations__["model"] = Model
     folded = fold([save], settings=ON)
 
-    assert folded.catalog["save"].parameters["$defs"] == {"B": {"type": "string"}}
+    assert folded.catalog["save"].parameters["$defs"] == {
+        "B": {
+            "type": "object",
+            "title": "B",
+            "properties": {"c": {"type": "string", "title": "C"}},
+            "required": ["c"],
+        }
+    }
     assert isinstance(folded.resolve("save", {"model": {"b": 5}}), Invocation | Answer)
     assert json.dumps(folded.tools)

@@ -3,7 +3,7 @@
 from toolfold.sources.calls import CallContext, Output, PendingCall, Refusal, current_call
 from toolfold.sources.catalog_file import load_catalog
 from toolfold.sources.definitions import Definitions
-from toolfold.sources.functions import tool_from_function
+from toolfold.sources.functions import bind, tool_from_function
 from toolfold.sources.merged import Sources
 from toolfold.sources.registry import Registered, Registry, Runner
 from toolfold.sources.source import Bounds, Source, SourceError
@@ -21,6 +21,7 @@ __all__ = [
     "Source",
     "SourceError",
     "Sources",
+    "bind",
     "current_call",
     "load_catalog",
     "tool_from_function",

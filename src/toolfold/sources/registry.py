@@ -15,8 +15,9 @@ from toolfold import prompts
 from toolfold.catalog import owner
 from toolfold.errors import ConfigError, InvalidToolError, NameClashError
 from toolfold.prompts import BRIDGE_NAMES
+from toolfold.signature import signature
 from toolfold.sources.calls import CallContext, Output, PendingCall
-from toolfold.sources.functions import tool_from_function
+from toolfold.sources.functions import bind, tool_from_function
 from toolfold.sources.source import RESULT_LIMIT, TIMEOUT, Bounds, Source
 from toolfold.sources.threads import in_thread
 from toolfold.tool import Json, Policy, Tool
@@ -116,10 +117,10 @@ class Registry(Source):
                 return await entry.run(context.call)
             function = entry.tool.function
             assert function is not None  # `add` takes no tool without either
-            given = dict(arguments)
             if _is_asynchronous(function):
-                return await function(**given)
-            returned = await in_thread(lambda: function(**given))
+                returned = _bound_call(function, context.call)
+            else:
+                returned = await in_thread(lambda: _bound_call(function, context.call))
             return await returned if inspect.isawaitable(returned) else returned
         except SystemExit as error:  # it would end the host's event loop
             raise RuntimeError(f"it tried to exit with {error.code}") from error
@@ -310,6 +311,15 @@ def _tool(given: object, source: str | None = None) -> Tool:
             f"one record holds {len(tools)} tools", hint="register them one by one"
         )
     return tools[0]
+
+
+def _bound_call(function: Callable[..., Any], call: PendingCall) -> Any:
+    """Call a function with what its signature says; answer what cannot be made into that."""
+    bound = bind(function, call.arguments)
+    if bound.faults:
+        text = prompts.bad_arguments(call.tool.shown_name, bound.faults, signature(call.tool))
+        return Output(text, is_error=True)
+    return function(**bound.arguments)
 
 
 def _is_asynchronous(function: Callable[..., Any]) -> bool:

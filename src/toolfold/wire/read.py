@@ -31,6 +31,7 @@ from toolfold.tool import (
     is_object,
     source_in_name,
 )
+from toolfold.wire._foreign import not_a_tool, takes_anything
 
 __all__ = ["GROUP_KEYS", "Entry", "group_key", "read"]
 
@@ -132,8 +133,8 @@ def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, 
     """Read a list of tools, each in whatever shape it is.
 
     Args:
-        tools: Records of any wire shape, `Tool`s, Python functions, or objects with
-            `model_dump` (the MCP SDK's own tools), mixed as they come.
+        tools: Records of any wire shape, `Tool`s, Python functions, or objects whose
+            `model_dump` is such a record (the MCP SDK's own tools), mixed as they come.
         source: The source of those that do not name one.
 
     Raises:
@@ -168,17 +169,32 @@ def _entry(item: object, source: str | None) -> Entry:
     if isinstance(item, Tool):
         tool = item
     elif isinstance(item, _Model) and not isinstance(item, type):
-        return _entry(item.model_dump(by_alias=True, exclude_none=True, mode="json"), source)
-    elif callable(item):
+        return _dumped(item, source)
+    elif callable(item) and not takes_anything(item):
         from toolfold.sources.functions import tool_from_function
 
         tool = tool_from_function(item, source=source)
     else:
-        raise InvalidToolError(
-            f"{type(item).__name__!r} is not a kind of tool",
-            hint="give a dict, a `Tool` or a Python function",
-        )
+        raise not_a_tool(item)
     return Entry(tool, tool.shape, (tool,), (tool.size,) if tool.size else (), tool.size)
+
+
+def _dumped(item: _Model, source: str | None) -> Entry:
+    """Read an object by the record that it dumps, if that is one with its parameters in it."""
+    try:
+        dumped = item.model_dump(by_alias=True, exclude_none=True, mode="json")
+        entry = _entry(dumped, source) if is_mapping(dumped) else None
+    except InvalidToolError:
+        raise
+    except Exception:  # a field that is no JSON, in the words of whichever library dumps
+        raise not_a_tool(item) from None
+    if entry is None or (entry.shape == "plain" and not _is_schema(entry.raw.get("parameters"))):
+        raise not_a_tool(item)
+    return entry
+
+
+def _is_schema(value: Json) -> bool:
+    return is_object(value) and (value.get("type") == "object" or "properties" in value)
 
 
 def _reading(raw: Mapping[str, Json], source: str | None) -> _Reading:
