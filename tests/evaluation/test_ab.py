@@ -31,9 +31,9 @@ from toolfold.evaluation.ab import (
     PlannedModel,
     Run,
     Scenario,
-    Step,
     Task,
     Turn,
+    TurnPlan,
     hold,
     load_prices,
     measured,
@@ -41,11 +41,11 @@ from toolfold.evaluation.ab import (
     scripted,
 )
 from toolfold.evaluation.ab.report import report_html
-from toolfold.evaluation.ab.run import catalog_of
+from toolfold.evaluation.ab.run_record import as_json, from_json, make_folder, save
+from toolfold.evaluation.ab.runner import catalog_of
+from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools, registry_of
 from toolfold.evaluation.ab.scenarios import scenarios_named
 from toolfold.evaluation.ab.stage import SEEDED_SESSION, Stage
-from toolfold.evaluation.ab.tools import CORE, folded_tools, registry_of
-from toolfold.evaluation.ab.transcript import as_json, from_json, make_folder, save
 from toolfold.redact import Redactor
 from toolfold.runtime.agent import Agent
 from toolfold.runtime.model import Model, ModelError, Reply, Request, TextDelta
@@ -157,7 +157,11 @@ def test_the_same_run_twice_measures_the_same_but_for_the_time() -> None:
 
 
 def planned(
-    steps: Sequence[Step], texts: Sequence[str], *, prefetch: bool = False, strategy: str = "bridge"
+    steps: Sequence[TurnPlan],
+    texts: Sequence[str],
+    *,
+    prefetch: bool = False,
+    strategy: str = "bridge",
 ) -> tuple[list[str], list[str], PlannedModel]:
     """Hold a conversation on the whole stage; return the answers, the tools run, the model."""
 
@@ -183,7 +187,7 @@ LIGHT = Need("switch a light on", "home__set_light", {"target": "hall", "on": Tr
 
 
 def test_a_tool_that_was_used_before_is_called_again_without_a_search() -> None:
-    _, ran, model = planned([Step((LIGHT,)), Step((LIGHT,))], ["Light!", "Again!"])
+    _, ran, model = planned([TurnPlan((LIGHT,)), TurnPlan((LIGHT,))], ["Light!", "Again!"])
 
     assert ran == ["home__set_light"] * 2
     assert called(model) == ["tool_search", "tool_call", "tool_call"]
@@ -192,14 +196,14 @@ def test_a_tool_that_was_used_before_is_called_again_without_a_search() -> None:
 def test_a_tool_that_the_host_named_ahead_is_called_at_once() -> None:
     text = "Switch on the light in the hall"
 
-    _, ran, model = planned([Step((LIGHT,))], [text], prefetch=True)
+    _, ran, model = planned([TurnPlan((LIGHT,))], [text], prefetch=True)
 
     assert ran == ["home__set_light"]
     assert called(model) == ["tool_call"]
 
 
 def test_a_stub_is_loaded_by_its_name_and_then_called_directly() -> None:
-    _, ran, model = planned([Step((LIGHT,))], ["Light!"], strategy="stub")
+    _, ran, model = planned([TurnPlan((LIGHT,))], ["Light!"], strategy="stub")
 
     assert ran == ["home__set_light"]
     assert called(model) == ["tool_search", "home__set_light"]
@@ -213,7 +217,7 @@ def test_what_is_not_found_is_looked_for_once_more_and_then_given_up_honestly() 
         "fold a paper swan", "home__set_light", {"target": "hall"}, again="glue a paper crane"
     )
 
-    answers, ran, model = planned([Step((unfindable,), "The swan is folded.")], ["A swan!"])
+    answers, ran, model = planned([TurnPlan((unfindable,), "The swan is folded.")], ["A swan!"])
 
     assert ran == []
     assert called(model) == ["tool_search", "tool_search"]
@@ -224,7 +228,7 @@ def test_what_waits_for_something_that_failed_is_not_tried() -> None:
     first = Need("fold a paper swan", "forge__create_issue", {"repo": "a/b", "title": "Swan"})
     second = replace(LIGHT, waits=True)
 
-    _, ran, _ = planned([Step((first, second))], ["A swan, then light"])
+    _, ran, _ = planned([TurnPlan((first, second))], ["A swan, then light"])
 
     assert ran == []
 
@@ -232,7 +236,7 @@ def test_what_waits_for_something_that_failed_is_not_tried() -> None:
 def test_needs_that_wait_for_nothing_are_called_in_one_reply() -> None:
     blinds = Need("close the blinds", "home__set_blinds", {"target": "hall", "position": 0})
 
-    _, ran, model = planned([Step((LIGHT, blinds))], ["Light, and blinds"])
+    _, ran, model = planned([TurnPlan((LIGHT, blinds))], ["Light, and blinds"])
 
     assert sorted(ran) == ["home__set_blinds", "home__set_light"]
     assert called(model) == ["tool_search", "tool_call", "tool_call"]

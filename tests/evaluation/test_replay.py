@@ -16,8 +16,8 @@ from toolfold.cli import main
 from toolfold.demo import demo_catalog
 from toolfold.errors import CatalogError, ConfigError
 from toolfold.evaluation.ab import ARMS, Habits, Plan, Run, Task, hold, scripted
+from toolfold.evaluation.ab.run_record import as_json
 from toolfold.evaluation.ab.scenarios import scenarios_named
-from toolfold.evaluation.ab.transcript import as_json
 from toolfold.evaluation.growth import Growth, growth, growth_svg, long_trace, sample
 from toolfold.evaluation.plot import grouped_bars_svg, lines_svg
 from toolfold.evaluation.replay import STRATEGIES, Replayed, replay, strategies_named
@@ -137,7 +137,7 @@ def test_the_bundled_traces_hold_one_of_thirty_turns_that_all_use_a_tool() -> No
 
     assert sum(len(trace.turns) for trace in traces) >= 60
     assert any(
-        len(trace.turns) == 30 and all(said.step.needs for said in trace.turns) for trace in traces
+        len(trace.turns) == 30 and all(said.plan.needs for said in trace.turns) for trace in traces
     )
 
 
@@ -182,7 +182,7 @@ def test_a_transcript_of_the_ab_is_a_trace() -> None:
     trace = read_trace("run.json")
 
     assert trace.name == "six_prompts__folded__1"
-    assert [[need.tool for need in said.step.needs] for said in trace.turns] == [
+    assert [[need.tool for need in said.plan.needs] for said in trace.turns] == [
         [],
         ["memory__save"],
         [],
@@ -190,9 +190,9 @@ def test_a_transcript_of_the_ab_is_a_trace() -> None:
         ["sessions__search", "memory__save"],
         [],
     ]
-    saved = trace.turns[1].step.needs[0]
+    saved = trace.turns[1].plan.needs[0]
     assert (saved.words, saved.waits) == ("save a fact to memory", False)
-    assert trace.turns[3].step.needs[1].waits
+    assert trace.turns[3].plan.needs[1].waits
     again = replay(trace, STRATEGIES["bridge"])
     assert (again.round_trips, again.met) == (sum(turn.round_trips for turn in runs[0].turns), 5)
 
@@ -293,8 +293,8 @@ def test_a_long_conversation_uses_another_tool_each_turn_and_repeats_where_there
     many = long_trace(demo_catalog(), 30)
     few = long_trace(Catalog.read(TOOLS), 5)
 
-    assert len({said.step.needs[0].tool for said in many.turns}) == 30
-    assert [said.step.needs[0].tool for said in few.turns] == [
+    assert len({said.plan.needs[0].tool for said in many.turns}) == 30
+    assert [said.plan.needs[0].tool for said in few.turns] == [
         "lamp.on",
         "lamp.off",
         "kettle.boil",

@@ -21,7 +21,7 @@ from toolfold.chat.commands import Commands
 from toolfold.chat.feed import Feed
 from toolfold.chat.screen import Screen, harmless
 from toolfold.chat.script import Replay
-from toolfold.chat.transcript import Transcript
+from toolfold.chat.transcript_file import Transcript
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Report
 from toolfold.runtime.activity import Activity
@@ -30,7 +30,7 @@ from toolfold.runtime.conversation import Done, Event
 from toolfold.runtime.model import Reply, TextDelta
 from toolfold.tool import Json
 
-__all__ = ["Outcome", "Talk"]
+__all__ = ["Talk", "TurnOutcome"]
 
 _PROMPT = "> "
 _GRACE_SECONDS = 2.0
@@ -44,7 +44,7 @@ _STOPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """What a turn came to."""
 
     user: str
@@ -149,7 +149,7 @@ class Talk:
                 self.screen.line()
             runner.run(self._close())
 
-    def play(self, replay: Replay) -> Iterator[Outcome]:
+    def play(self, replay: Replay) -> Iterator[TurnOutcome]:
         """Yield the turns of a script as they are played.
 
         Raises:
@@ -166,7 +166,7 @@ class Talk:
                 replay.end()
                 yield outcome
 
-    def once(self, message: str) -> Outcome:
+    def once(self, message: str) -> TurnOutcome:
         """Answer one message."""
         with _loop() as runner:
             try:
@@ -178,7 +178,7 @@ class Talk:
 
     # ---- one turn
 
-    async def turn(self, message: str) -> Outcome:
+    async def turn(self, message: str) -> TurnOutcome:
         """Answer a message and show it.
 
         Raises:
@@ -216,7 +216,7 @@ class Talk:
         assert done is not None and conversation.report is not None  # a turn ends with both
         if done.stop != "end":
             self.screen.line(f"  ⊘ stopped: {_STOPPED[done.stop]}", fg="yellow")
-        return Outcome(message, done, tuple(activities), tuple(saved), conversation.report)
+        return TurnOutcome(message, done, tuple(activities), tuple(saved), conversation.report)
 
     async def _close(self) -> None:
         close = getattr(self.agent.model, "aclose", None)

@@ -21,9 +21,9 @@ from toolfold.errors import ConfigError, ToolfoldError
 if TYPE_CHECKING:
     from toolfold.evaluation.ab.measures import Measures
     from toolfold.evaluation.ab.prices import Prices
-    from toolfold.evaluation.ab.run import Plan, Task
+    from toolfold.evaluation.ab.run_record import Run
+    from toolfold.evaluation.ab.runner import Plan, Task
     from toolfold.evaluation.ab.scenario import Scenario
-    from toolfold.evaluation.ab.transcript import Run
     from toolfold.runtime.clients import Anthropic, OpenAIChat
     from toolfold.runtime.model import Model
 
@@ -94,8 +94,8 @@ def command(
       toolfold ab --model claude-haiku-4-5 --api anthropic --arms folded,unfolded,prefetch
     """
     from toolfold.evaluation.ab.prices import load_prices
-    from toolfold.evaluation.ab.run import Plan, arms_named, tasks
-    from toolfold.evaluation.ab.run import scripted as scripted_model
+    from toolfold.evaluation.ab.runner import Plan, arms_named, tasks
+    from toolfold.evaluation.ab.runner import scripted as scripted_model
     from toolfold.evaluation.ab.scenarios import scenarios_named
     from toolfold.runtime.profiles import profile_named
 
@@ -134,7 +134,7 @@ class _Record:
     """What was measured so far, and where it is written."""
 
     def __init__(self, folder: Path, prices: Prices, todo: Sequence[Task], key: str | None) -> None:
-        from toolfold.evaluation.ab.transcript import make_folder
+        from toolfold.evaluation.ab.run_record import make_folder
         from toolfold.redact import Redactor
 
         self.folder = folder
@@ -154,8 +154,8 @@ class _Record:
     def add(self, task: Task, run: Run) -> None:
         """Measure a run and write its transcript."""
         from toolfold.evaluation.ab.measures import measured
-        from toolfold.evaluation.ab.run import catalog_of
-        from toolfold.evaluation.ab.transcript import save
+        from toolfold.evaluation.ab.run_record import save
+        from toolfold.evaluation.ab.runner import catalog_of
 
         redact = self._redactor.redact
         made = measured(task.scenario, run, catalog_of(task.scenario), self._prices)
@@ -224,7 +224,7 @@ def _hold(
     quiet: bool,
 ) -> bool:
     """Make the runs; return whether all were made."""
-    from toolfold.evaluation.ab.run import hold
+    from toolfold.evaluation.ab.runner import hold
 
     with click.progressbar(
         length=len(todo), label="runs", file=sys.stderr,

@@ -34,7 +34,7 @@ _COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class LazyGroup(click.Group):
     """Commands that are imported when they are run, so that help is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -111,7 +111,7 @@ def _fail(message: str, hint: str | None, code: int) -> None:
 
 @click.group(
     "toolfold",
-    cls=Commands,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
     epilog="""\b
 Examples:

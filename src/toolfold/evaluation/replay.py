@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from toolfold.errors import ConfigError
 from toolfold.evaluation.ab.planned import Habits, PlannedModel
-from toolfold.evaluation.trace import Said, Trace
+from toolfold.evaluation.trace import Trace, TraceTurn
 from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.calls import Output, PendingCall
 from toolfold.runtime.messages import Message, ResultMessage, UserMessage
@@ -110,7 +110,7 @@ def replay(trace: Trace, strategy: Strategy, limits: Limits | None = None) -> Re
 
 async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
     host = _Host()
-    model = PlannedModel([said.step for said in trace.turns], strategy.habits, name="replayed")
+    model = PlannedModel([said.plan for said in trace.turns], strategy.habits, name="replayed")
     agent = Agent(
         model,
         host.registry(trace),
@@ -126,7 +126,7 @@ async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
         host.expect(said)
         done = await conversation.ask(said.user)
         trips += done.round_trips
-        met += len(said.step.needs) - len(host.due)
+        met += len(said.plan.needs) - len(host.due)
         largest = max(model.requests, key=_size)
         prompts.append(_size(largest))
         discoveries.append(_discovery(largest))
@@ -135,7 +135,7 @@ async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
         trace.name,
         strategy.name,
         turns=len(trace.turns),
-        needs=sum(len(said.step.needs) for said in trace.turns),
+        needs=sum(len(said.plan.needs) for said in trace.turns),
         met=met,
         round_trips=trips,
         usage=conversation.usage,
@@ -166,9 +166,9 @@ class _Host:
         self.due: list[tuple[str | None, str]] = []
         """The needs of this turn that were not met yet: their tools, and what these return."""
 
-    def expect(self, said: Said) -> None:
+    def expect(self, said: TraceTurn) -> None:
         """Take up the next turn."""
-        tools = [need.tool for need in said.step.needs]
+        tools = [need.tool for need in said.plan.needs]
         self.due = list(zip(tools, said.results, strict=True))
 
     def registry(self, trace: Trace) -> Registry:

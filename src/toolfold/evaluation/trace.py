@@ -16,14 +16,14 @@ from pathlib import Path
 from toolfold.catalog import Catalog
 from toolfold.demo import demo_catalog
 from toolfold.errors import CatalogError
-from toolfold.evaluation.ab.planned import Need, Step
-from toolfold.evaluation.ab.reading import made, real_call, searched_needs
-from toolfold.evaluation.ab.tools import CORE, folded_tools
-from toolfold.evaluation.ab.transcript import Run, TurnRecord, from_json
+from toolfold.evaluation.ab.planned import Need, TurnPlan
+from toolfold.evaluation.ab.run_record import Run, TurnRecord, from_json
+from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools
+from toolfold.evaluation.ab.transcript_reading import made, real_call, searched_needs
 from toolfold.sources.catalog_file import load_catalog
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["TRACES", "Said", "Trace", "filler", "read_trace"]
+__all__ = ["TRACES", "Trace", "TraceTurn", "filler", "read_trace"]
 
 TRACES = Path(__file__).with_name("traces")
 """The bundled traces, over the bundled catalog."""
@@ -36,11 +36,11 @@ _HEAD_KEYS = {"trace", "about", "catalog", "core"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TraceTurn:
     """One turn of a trace: what the user said, and what is done about it."""
 
     user: str
-    step: Step
+    plan: TurnPlan
     results: tuple[str, ...]
     """What each need's tool returns."""
 
@@ -54,7 +54,7 @@ class Trace:
     core: tuple[str, ...]
     """The tools that are never folded."""
 
-    turns: tuple[Said, ...]
+    turns: tuple[TraceTurn, ...]
 
 
 def read_trace(file: str | Path, catalog: Catalog | None = None) -> Trace:
@@ -117,7 +117,7 @@ def _catalog(named: Json, trace: Path, where: str) -> Catalog:
     return load_catalog(trace.parent / named)
 
 
-def _said(value: dict[str, Json], catalog: Catalog, where: str) -> Said:
+def _said(value: dict[str, Json], catalog: Catalog, where: str) -> TraceTurn:
     _check_keys(value, _TURN_KEYS, where)
     user, answer, needs = value.get("user"), value.get("answer", ""), value.get("needs", [])
     if not isinstance(user, str) or not user.strip() or not isinstance(answer, str):
@@ -125,7 +125,9 @@ def _said(value: dict[str, Json], catalog: Catalog, where: str) -> Said:
     if not is_array(needs):
         raise CatalogError(f"{where}: `needs` is no list", hint="write a list, or leave it out")
     read = [_need(need, catalog, where) for need in needs]
-    return Said(user, Step(tuple(need for need, _ in read), answer), tuple(r for _, r in read))
+    return TraceTurn(
+        user, TurnPlan(tuple(need for need, _ in read), answer), tuple(r for _, r in read)
+    )
 
 
 def _need(value: Json, catalog: Catalog, where: str) -> tuple[Need, str]:
@@ -181,7 +183,7 @@ def _from_run(run: Run) -> Trace:
     return Trace(run.name, tools, core, tuple(_from_turn(turn, tools) for turn in run.turns))
 
 
-def _from_turn(turn: TurnRecord, catalog: Catalog) -> Said:
+def _from_turn(turn: TurnRecord, catalog: Catalog) -> TraceTurn:
     """Return the plan that a turn came to: the calls that worked, in their order."""
     needs: list[Need] = []
     results: list[str] = []
@@ -202,7 +204,7 @@ def _from_turn(turn: TurnRecord, catalog: Catalog) -> Said:
         needs.append(Need(words, tool.name, real[1], waits=waits))
         results.append(item.result.text)
         last = item.reply
-    return Said(turn.prompt, Step(tuple(needs), turn.text), tuple(results))
+    return TraceTurn(turn.prompt, TurnPlan(tuple(needs), turn.text), tuple(results))
 
 
 def _words_by_tool(answer: str, asked: Sequence[str]) -> dict[str, str]:

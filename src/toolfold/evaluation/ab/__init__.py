@@ -1,12 +1,12 @@
 """The A/B of folded and unfolded tools: scenarios with a stage, held with a model, measured."""
 
 from toolfold.evaluation.ab.measures import Measures, Row, measured, rows
-from toolfold.evaluation.ab.planned import Habits, Need, PlannedModel, Step
+from toolfold.evaluation.ab.planned import Habits, Need, PlannedModel, TurnPlan
 from toolfold.evaluation.ab.prices import Prices, load_prices
-from toolfold.evaluation.ab.run import ARMS, Arm, Plan, Task, hold, scripted, tasks
+from toolfold.evaluation.ab.run_record import Run, TurnRecord
+from toolfold.evaluation.ab.runner import ARMS, Arm, Plan, Task, hold, scripted, tasks
 from toolfold.evaluation.ab.scenario import Scenario, Turn
 from toolfold.evaluation.ab.scenarios import SCENARIOS
-from toolfold.evaluation.ab.transcript import Run, TurnRecord
 
 __all__ = [
     "ARMS",
@@ -21,9 +21,9 @@ __all__ = [
     "Row",
     "Run",
     "Scenario",
-    "Step",
     "Task",
     "Turn",
+    "TurnPlan",
     "TurnRecord",
     "hold",
     "load_prices",

@@ -20,7 +20,7 @@ from toolfold.runtime.clients.anthropic_reader import MessagesReader
 from toolfold.runtime.clients.endpoint import Endpoint, address, header_value, secrets_in
 from toolfold.runtime.clients.exchange import Exchange, Sleep
 from toolfold.runtime.clients.openai_reader import NATIVE
-from toolfold.runtime.clients.pairing import Answered, Entry, Said, SentCall, paired
+from toolfold.runtime.clients.pairing import SentCall, SentMessage, SentReply, SentResult, paired
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Reply, Request, TextDelta
 from toolfold.tool import Json, Shape, is_object
@@ -178,7 +178,7 @@ def _messages(request: Request) -> list[dict[str, Json]]:
     """Return the messages, neighbours of one role merged."""
     messages: list[dict[str, Json]] = []
     for entry in paired(request.messages, _ID):
-        role = "assistant" if isinstance(entry, Said) else "user"
+        role = "assistant" if isinstance(entry, SentReply) else "user"
         blocks = list(_blocks(entry))
         if not blocks:
             continue
@@ -189,11 +189,11 @@ def _messages(request: Request) -> list[dict[str, Json]]:
     return messages
 
 
-def _blocks(entry: Entry) -> Iterator[Json]:
+def _blocks(entry: SentMessage) -> Iterator[Json]:
     """Yield the content of an entry; blank texts, which the API refuses, left out."""
     if isinstance(entry, UserMessage):
         yield from _texts(entry.text, entry.note)
-    elif isinstance(entry, Answered):
+    elif isinstance(entry, SentResult):
         result: dict[str, Json] = {"type": "tool_result", "tool_use_id": entry.id}
         if entry.message.text.strip():
             result["content"] = entry.message.text
@@ -204,7 +204,7 @@ def _blocks(entry: Entry) -> Iterator[Json]:
         yield from _said(entry, entry.message.native)
 
 
-def _said(entry: Said, native: Sequence[Json]) -> Iterator[Json]:
+def _said(entry: SentReply, native: Sequence[Json]) -> Iterator[Json]:
     """Yield a model's blocks: its own, where they are there and fit its calls."""
     calls = list(entry.calls)
     written = [call for call in calls if not call.recovered]

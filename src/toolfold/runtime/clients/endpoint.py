@@ -19,7 +19,7 @@ import orjson
 from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.redact import is_secret_name, redact
 from toolfold.runtime.clients.failure import Failure, answered
-from toolfold.runtime.clients.sse import Event, EventReader, EventTooLongError
+from toolfold.runtime.clients.sse import EventReader, EventTooLongError, ServerSentEvent
 from toolfold.tool import Json
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Endpoint",
     "Piece",
-    "Pieces",
+    "PieceReader",
     "Whole",
     "address",
     "encoded",
@@ -57,7 +57,7 @@ class Whole(NamedTuple):
     value: Json
 
 
-Piece: TypeAlias = Event | Whole
+Piece: TypeAlias = ServerSentEvent | Whole
 """What a reply comes in."""
 
 
@@ -112,7 +112,7 @@ class Endpoint:
             Failure: There is no reply, or it breaks off.
         """
         size = 0
-        reader = Pieces()
+        reader = PieceReader()
         async with aclosing(self._bytes(encoded(body))) as stream:
             async for data in stream:
                 size += len(data)
@@ -189,7 +189,7 @@ class Endpoint:
         )
 
 
-class Pieces:
+class PieceReader:
     """Turns the bytes of a reply into events, or into one value where it is plain JSON.
 
     Servers that do not stream answer with one JSON object, whatever was asked for and

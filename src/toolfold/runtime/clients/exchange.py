@@ -1,6 +1,6 @@
 """One request and its reply: tried again while nothing of it was handed out, and bounded.
 
-A provider's part is a `Reader`, which puts a reply together from its pieces. What is the
+A provider's part is a `ReplyReader`, which puts a reply together from its pieces. What is the
 same for all stands here: when to try again and after how long, when to stop reading a
 model that never ends, and what a failure is called.
 """
@@ -21,7 +21,7 @@ from toolfold.runtime.clients.failure import Failure
 from toolfold.runtime.model import ModelError, Reply, Stop, TextDelta
 from toolfold.tool import Json
 
-__all__ = ["Exchange", "Reader", "Sleep"]
+__all__ = ["Exchange", "ReplyReader", "Sleep"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 8.0
@@ -48,7 +48,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 """Waits so many seconds."""
 
 
-class Reader(Protocol):
+class ReplyReader(Protocol):
     """Puts a reply together."""
 
     written: int
@@ -91,7 +91,7 @@ class Exchange:
     """Returns another body for a server that refused this one, or None."""
 
     async def stream(
-        self, body: Json, new_reader: Callable[[], Reader], max_tokens: int
+        self, body: Json, new_reader: Callable[[], ReplyReader], max_tokens: int
     ) -> AsyncGenerator[TextDelta | Reply, None]:
         """Yield a reply's text as it comes, then the reply.
 
@@ -121,7 +121,7 @@ class Exchange:
             await self.sleep(wait)
 
     async def _attempt(
-        self, body: Json, reader: Reader, max_tokens: int
+        self, body: Json, reader: ReplyReader, max_tokens: int
     ) -> AsyncGenerator[TextDelta | Reply, None]:
         """Yield what one attempt brings."""
         limit = RUNAWAY_FLOOR + 4 * RUNAWAY_SLACK * max_tokens
@@ -158,7 +158,7 @@ class Exchange:
         )
 
 
-async def _next(pieces: AsyncIterator[Piece], reader: Reader) -> Piece | None:
+async def _next(pieces: AsyncIterator[Piece], reader: ReplyReader) -> Piece | None:
     """Return the next piece, or None where nothing more is worth waiting for."""
     if not reader.is_ended:
         return await anext(pieces, None)

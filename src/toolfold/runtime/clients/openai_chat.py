@@ -13,7 +13,7 @@ from toolfold.runtime.clients.endpoint import Endpoint, address, header_value, s
 from toolfold.runtime.clients.exchange import Exchange, Sleep
 from toolfold.runtime.clients.failure import Failure
 from toolfold.runtime.clients.openai_reader import KEPT, NATIVE, ChatReader
-from toolfold.runtime.clients.pairing import Answered, Said, SentCall, paired
+from toolfold.runtime.clients.pairing import SentCall, SentReply, SentResult, paired
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import Reply, Request, TextDelta
 from toolfold.tool import Json, Shape, is_array, is_object
@@ -160,12 +160,12 @@ class OpenAIChat:
                 # One text, not parts: templates of local models know nothing else.
                 said = (part for part in (entry.text, entry.note) if part)
                 yield {"role": "user", "content": "\n\n".join(said)}
-            elif isinstance(entry, Answered):
+            elif isinstance(entry, SentResult):
                 yield {"role": "tool", "tool_call_id": entry.id, "content": entry.message.text}
             else:
                 yield self._said(entry)
 
-    def _said(self, entry: Said) -> Json:
+    def _said(self, entry: SentReply) -> Json:
         native = entry.message.native[0] if entry.message.native else None
         ours = native if is_object(native) and native.get("type") == NATIVE else {}
         calls = ours.get("calls")

@@ -18,11 +18,11 @@ from toolfold.bounds import one_line
 from toolfold.catalog import Catalog
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.evaluation.ab.planned import Habits, PlannedModel
+from toolfold.evaluation.ab.run_record import Run, TurnRecord
 from toolfold.evaluation.ab.scenario import Scenario
+from toolfold.evaluation.ab.scenario_tools import registry_of
 from toolfold.evaluation.ab.scenarios import SYSTEM
 from toolfold.evaluation.ab.stage import Stage
-from toolfold.evaluation.ab.tools import registry_of
-from toolfold.evaluation.ab.transcript import Run, TurnRecord
 from toolfold.fold import Folded
 from toolfold.redact import redact
 from toolfold.runtime.activity import Activity
