@@ -117,7 +117,7 @@ class Talk:
         tokens = f"{report.tokens_before:,} tokens of tools a request"
         if report.active:
             tokens += f", folded to {report.tokens_after:,}"
-        self.screen.line(f"{one_line(who, 80)} · {_counts(report)} · {tokens}", dim=True)
+        self.screen.line(f"{one_line(who, 80)} · {_counts(report)} · {tokens}", "dim")
 
     # ---- the three ways to lead it
 
@@ -141,11 +141,11 @@ class Talk:
                 except KeyboardInterrupt:
                     if self._answering:  # pressed again before the turn could end: it is meant
                         raise
-                    self.screen.line("  cancelled", fg="yellow")
+                    self.screen.line("  cancelled", "yellow")
                 except ToolfoldError as error:
                     self.screen.fault(error)
                 else:
-                    self.screen.line(f"  {outcome.status}", dim=True)
+                    self.screen.line(f"  {outcome.status}", "dim")
                 self.screen.line()
             runner.run(self._close())
 
@@ -160,9 +160,9 @@ class Talk:
                 turn = replay.begin()
                 if place:
                     self.screen.line()
-                self.screen.line(f"{_PROMPT}{harmless(turn.user)}", bold=True)
+                self.screen.line(f"{_PROMPT}{harmless(turn.user)}", "bold")
                 outcome = runner.run(self.turn(turn.user))
-                self.screen.line(f"  {outcome.status}", dim=True)
+                self.screen.line(f"  {outcome.status}", "dim")
                 replay.end()
                 yield outcome
 
@@ -173,7 +173,7 @@ class Talk:
                 outcome = runner.run(self.turn(message))
             finally:
                 runner.run(self._close())
-        self.screen.line(f"  {outcome.status}", dim=True)
+        self.screen.line(f"  {outcome.status}", "dim")
         return outcome
 
     # ---- one turn
@@ -215,7 +215,7 @@ class Talk:
                 self._transcript.add(conversation.messages[before:])
         assert done is not None and conversation.report is not None  # a turn ends with both
         if done.stop != "end":
-            self.screen.line(f"  ⊘ stopped: {_STOPPED[done.stop]}", fg="yellow")
+            self.screen.line(f"  ⊘ stopped: {_STOPPED[done.stop]}", "yellow")
         return TurnOutcome(message, done, tuple(activities), tuple(saved), conversation.report)
 
     async def _close(self) -> None:
@@ -236,7 +236,7 @@ class Talk:
                 return
             message = line.strip()
             if message and not typed:
-                self.screen.line(f"{_PROMPT}{harmless(message)}", bold=True)
+                self.screen.line(f"{_PROMPT}{harmless(message)}", "bold")
             if message:
                 yield message
 

@@ -17,6 +17,7 @@ import click
 from toolfold.cli import options
 from toolfold.cli.models import model_options, open_model
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.terminal import columns, padded
 
 if TYPE_CHECKING:
     from toolfold.evaluation.ab.measures import Measures
@@ -256,9 +257,9 @@ def _list(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
         listed = [{"name": s.name, "about": s.about, "turns": len(s.turns)} for s in scenarios]
         options.print_json({"scenarios": listed})
         return
-    width = max(len(scenario.name) for scenario in scenarios)
+    width = max(columns(scenario.name) for scenario in scenarios)
     for scenario in scenarios:
-        click.echo(f"{scenario.name:{width}}  {options.dim(scenario.about)}")
+        click.echo(f"{padded(scenario.name, width)}  {options.dim(scenario.about)}")
 
 
 def _print(record: _Record, *, as_json: bool) -> None:
@@ -273,10 +274,7 @@ def _print(record: _Record, *, as_json: bool) -> None:
             [row.scenario, row.arm, *(cell(row) for _, _, cell in COLUMNS)]
             for row in rows(record.measures)
         ]
-        widths = [max(map(len, column)) for column in zip(heads, *table, strict=True)]
-        click.echo(options.bold(_line(heads, widths)))
-        for cells in table:
-            click.echo(_line(cells, widths))
+        options.print_table([heads, *table], words=2)
     early = [run for run in record.measures if run.error]
     if early:
         count = f"{len(early)} of {len(record.measures)} runs ended early"
@@ -285,10 +283,3 @@ def _print(record: _Record, *, as_json: bool) -> None:
         if run.problems and not run.error:
             click.echo(f"{run.label}: {'; '.join(run.problems)}", err=True)
     click.echo(f"report: {record.folder / 'report.html'}", err=True)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    words, numbers = cells[:2], cells[2:]
-    left = [f"{cell:{width}}" for cell, width in zip(words, widths[:2], strict=True)]
-    right = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[2:], strict=True)]
-    return "  ".join([*left, *right])

@@ -11,6 +11,7 @@ import click
 from toolfold.cli import options
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
+from toolfold.terminal import styled
 from toolfold.tool import Shape
 from toolfold.wire import read
 
@@ -110,7 +111,7 @@ def _print_diff(folded: Folded) -> None:
     entered, left = _changes(folded)
     mark = "~" if folded.report.strategy == "stub" else "-"
     for name in left:
-        click.secho(f"{mark} {name}", fg="yellow" if mark == "~" else "red")
+        click.echo(styled(f"{mark} {name}", "yellow" if mark == "~" else "red"))
     for name in entered:
-        click.secho(f"+ {name}", fg="green")
+        click.echo(styled(f"+ {name}", "green"))
     click.echo(str(folded.report))

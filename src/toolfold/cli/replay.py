@@ -115,10 +115,7 @@ def _print(results: Sequence[Replayed]) -> None:
         ]
         for result in shown
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    click.echo(options.bold(_line(heads, widths)))
-    for row in rows:
-        click.echo(_line(row, widths))
+    options.print_table([heads, *rows], words=2)
     by_name = {total.strategy: total for total in totals}
     plain, ahead = by_name.get("bridge"), by_name.get("bridge+prefetch")
     if plain and ahead and plain.usage.prompt:
@@ -156,19 +153,14 @@ def _totals(results: Sequence[Replayed]) -> list[Replayed]:
 
 def _print_growth(grown: Growth) -> None:
     lines = grown.lines
-    click.echo(options.bold("turn" + "".join(f"{name:>20}" for name in lines)))
     last = grown.folded.turns
-    for turn in sorted({1, *range(5, last, 5), last}):
-        cells = "".join(f"{line[turn - 1]:20,}" for line in lines.values())
-        click.echo(f"{turn:4}{cells}")
+    rows = [
+        [str(turn), *(f"{line[turn - 1]:,}" for line in lines.values())]
+        for turn in sorted({1, *range(5, last, 5), last})
+    ]
+    options.print_table([["turn", *lines], *rows], words=0)
     discovery = max(grown.folded.discoveries)
     click.echo(
         f"at most {discovery:,} tokens of searches' answers in a prompt; the budget is "
         f"{grown.budget:,}"
     )
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    left = [f"{cell:{width}}" for cell, width in zip(cells[:2], widths[:2], strict=True)]
-    right = [f"{cell:>{width}}" for cell, width in zip(cells[2:], widths[2:], strict=True)]
-    return "  ".join([*left, *right])
