@@ -12,6 +12,7 @@ from toolfold.cli import options
 from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
+    from toolfold.catalog import Catalog
     from toolfold.evaluation.growth import Growth
     from toolfold.evaluation.replay import Replayed
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     help="unfolded, bridge, stub, bridge+prefetch or bridge+describe; repeatable  [default: all]",
 )  # fmt: skip
 @options.catalog_option
+@click.option(
+    "--tools", "tool_files", metavar="FILE", multiple=True,
+    help="Run this Python file and take its tools, as `toolfold chat` does; repeatable",
+)  # fmt: skip
 @click.option(
     "--growth", metavar="FILE", help="Draw how a long conversation's prompt grows, as SVG"
 )
@@ -39,6 +44,7 @@ def command(
     files: tuple[str, ...],
     strategies: tuple[str, ...],
     catalog: str | None,
+    tool_files: tuple[str, ...],
     growth: str | None,
     turns: int,
     budget: int | None,
@@ -46,33 +52,35 @@ def command(
 ) -> None:
     """Run recorded conversations through any strategy.
 
-    FILE is a transcript of `toolfold ab`, or a trace: JSON lines, described in the guide on
-    the live A/B. Without FILE the bundled traces are run. No model is asked: one that
-    follows the record finds its way through the tools it sees, and what that costs is
-    counted. Tokens are characters over four; `new` are those that the request before did
-    not have in common.
+    FILE is a transcript of `toolfold chat` or `toolfold ab`, or a trace: JSON lines,
+    described in the guide on the live A/B. Without FILE the bundled traces are run. No model
+    is asked: one that follows the record finds its way through the tools it sees, and what
+    that costs is counted. Tokens are characters over four; `new` are those that the request
+    before did not have in common.
+
+    A transcript of a chat has the bundled tools where --catalog and --tools name no others.
 
     With --growth and no FILE, only the growth is drawn, over --catalog or the bundled one.
 
     \b
     Examples:
       toolfold replay
+      toolfold replay talk.jsonl --tools tools.py
       toolfold replay .toolfold/ab/20260302-090000/transcripts/*.json --strategy bridge
       toolfold replay --growth growth.svg --catalog tools.json
     """
     from toolfold.evaluation.replay import replay, strategies_named
     from toolfold.evaluation.trace import TRACES, read_trace
     from toolfold.runtime.agent import Limits
-    from toolfold.sources.catalog_file import load_catalog
 
     chosen = strategies_named(strategies)
-    tools = load_catalog(catalog) if catalog else None
+    tools, core = _tools(catalog, tool_files)
     grown = _grown(growth, tools, turns, budget) if growth else None
     limits = Limits(discovery_tokens=budget) if budget else Limits()
     results: list[Replayed] = []
     if files or not growth:
         for file in files or sorted(map(str, TRACES.glob("*.jsonl"))):
-            trace = read_trace(file, tools)
+            trace = read_trace(file, tools, core)
             results += [replay(trace, strategy, limits) for strategy in chosen]
     if as_json:
         value = {"results": [result.as_json() for result in results]}
@@ -84,13 +92,27 @@ def command(
         _print_growth(grown)
 
 
-def _grown(file: str, catalog: object, turns: int, budget: int | None) -> Growth:
-    from toolfold.catalog import Catalog
+def _tools(
+    catalog: str | None, files: tuple[str, ...]
+) -> tuple[Catalog | None, tuple[str, ...] | None]:
+    """Return the tools that take the place of a record's own, if any do, and their core."""
+    if files:
+        from toolfold.catalog import Catalog
+        from toolfold.chat import open_tools
+
+        registry = open_tools(files, catalog)
+        core = tuple(entry.tool.name for entry in registry.entries if entry.core)
+        return Catalog(registry.tools), core
+    from toolfold.sources.catalog_file import load_catalog
+
+    return (load_catalog(catalog), None) if catalog else (None, None)
+
+
+def _grown(file: str, catalog: Catalog | None, turns: int, budget: int | None) -> Growth:
     from toolfold.demo import demo_catalog
     from toolfold.evaluation.growth import growth, growth_svg
 
-    tools = catalog if isinstance(catalog, Catalog) else demo_catalog()
-    grown = growth(tools, turns=turns, budget=budget)
+    grown = growth(catalog or demo_catalog(), turns=turns, budget=budget)
     try:
         Path(file).write_text(growth_svg(grown), encoding="utf-8")
     except OSError as error:
