@@ -34,6 +34,7 @@ from toolfold.evaluation.ab import (
     Task,
     Turn,
     TurnPlan,
+    arms_named,
     hold,
     load_prices,
     measured,
@@ -60,7 +61,7 @@ PRICES = load_prices()
 def made(
     scenario: str | Scenario,
     arm: str = "folded",
-    model: Callable[[Scenario], Model] | None = None,
+    model: Callable[[Task], Model] | None = None,
     *,
     timeout: float = 30.0,
 ) -> tuple[Run, Measures]:
@@ -68,7 +69,7 @@ def made(
     chosen = scenarios_named((scenario,))[0] if isinstance(scenario, str) else scenario
     runs: list[Run] = []
     plan = Plan(model or scripted(), timeout=timeout)
-    task = Task(chosen, ARMS[arm], 1)
+    task = Task(chosen, arms_named([arm])[0], 1)
     asyncio.run(hold([task], plan, lambda _, run: runs.append(run)))
     return runs[0], measured(chosen, runs[0], catalog_of(chosen), PRICES)
 
@@ -406,13 +407,13 @@ class Hanging:
 
 
 def test_a_run_that_fails_is_recorded_without_secrets_and_the_rest_goes_on() -> None:
-    def model(scenario: Scenario) -> Model:
-        fails = scenario.name == "obvious_single"
-        return Broken() if fails else scripted()(scenario)  # type: ignore[return-value]
+    def model(task: Task) -> Model:
+        fails = task.scenario.name == "obvious_single"
+        return Broken() if fails else scripted()(task)  # type: ignore[return-value]
 
     runs: list[Run] = []
     chosen = scenarios_named(("obvious_single", "no_tool_needed"))
-    todo = [Task(scenario, ARMS["folded"], 1) for scenario in chosen]
+    todo = [Task(scenario, arms_named(["folded"])[0], 1) for scenario in chosen]
     asyncio.run(hold(todo, Plan(model, concurrency=2), lambda _, run: runs.append(run)))
 
     errors = {run.scenario: run.error for run in runs}
@@ -740,7 +741,13 @@ def test_the_command_prints_json_and_puts_its_files_where_git_ignores_them() -> 
         (
             ["--scripted", "--arms", "folded,foldet"],
             "error: no arm is named 'foldet'\n\n"
-            "hint: there are: folded, unfolded, stub, prefetch\n",
+            "hint: there are: unfolded, bridge, stub, bridge+prefetch, bridge+describe, folded, "
+            "prefetch\n",
+        ),
+        (
+            ["--model", "m", "--arms", "folded,bridge+describe"],
+            "error: the arm 'bridge+describe' is for a model that follows a plan\n\n"
+            "hint: leave it out, or add --scripted\n",
         ),
         (
             ["--scripted", "--arms", ","],

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--arms", metavar="NAMES", default="folded,unfolded", show_default=True,
-    help="What to compare: folded, unfolded, stub, prefetch",
+    help="What to compare: folded, unfolded, stub, prefetch; scripted, also bridge+describe",
 )  # fmt: skip
 @click.option(
     "--repeat", metavar="N", type=click.IntRange(1), default=1, show_default=True,
@@ -94,8 +94,9 @@ def command(
       toolfold ab --model qwen3 --base-url http://localhost:8080/v1 --repeat 3
       toolfold ab --model claude-haiku-4-5 --api anthropic --arms folded,unfolded,prefetch
     """
+    from toolfold.evaluation.ab.arms import arms_named
     from toolfold.evaluation.ab.prices import load_prices
-    from toolfold.evaluation.ab.runner import Plan, arms_named, tasks
+    from toolfold.evaluation.ab.runner import Plan, tasks
     from toolfold.evaluation.ab.runner import scripted as scripted_model
     from toolfold.evaluation.ab.scenarios import scenarios_named
     from toolfold.runtime.profiles import profile_named
@@ -109,13 +110,18 @@ def command(
     chosen_arms = arms_named([name.strip() for name in arms.split(",") if name.strip()])
     if not chosen_arms:
         raise ConfigError("`--arms` names none", hint="write, say, --arms folded,unfolded")
+    if not scripted and (planned := [arm.name for arm in chosen_arms if arm.habits]):
+        raise ConfigError(
+            f"the arm {planned[0]!r} is for a model that follows a plan",
+            hint="leave it out, or add --scripted",
+        )
     table = load_prices(prices)
     client = (
         None
         if scripted
         else open_model(model, base_url, api, api_key_env, instead="toolfold ab --scripted")
     )
-    make: Callable[[Scenario], Model] = scripted_model() if client is None else (lambda _: client)
+    make: Callable[[Task], Model] = scripted_model() if client is None else (lambda _: client)
     plan = Plan(make, profile_named(profile), timeout, concurrency)
     todo = list(tasks(chosen, chosen_arms, repeat))
     record = _Record(Path(out) if out else _default_folder(), table, todo, api_key_env)

@@ -69,11 +69,12 @@ def command(
       toolfold replay .toolfold/ab/20260302-090000/transcripts/*.json --strategy bridge
       toolfold replay --growth growth.svg --catalog tools.json
     """
-    from toolfold.evaluation.replay import replay, strategies_named
+    from toolfold.evaluation.ab.arms import ARMS, arms_named
+    from toolfold.evaluation.replay import replay
     from toolfold.evaluation.trace import TRACES, read_trace
     from toolfold.runtime.agent import Limits
 
-    chosen = strategies_named(strategies)
+    chosen = arms_named(strategies or tuple(ARMS), "strategy")
     tools, core = _tools(catalog, tool_files)
     grown = _grown(growth, tools, turns, budget) if growth else None
     limits = Limits(discovery_tokens=budget) if budget else Limits()
@@ -81,7 +82,7 @@ def command(
     if files or not growth:
         for file in files or sorted(map(str, TRACES.glob("*.jsonl"))):
             trace = read_trace(file, tools, core)
-            results += [replay(trace, strategy, limits) for strategy in chosen]
+            results += [replay(trace, arm, limits) for arm in chosen]
     if as_json:
         value = {"results": [result.as_json() for result in results]}
         options.print_json({**value, "growth": grown.as_json()} if grown else value)

@@ -8,47 +8,20 @@ sees, so the round trips and tokens are those of the strategy. No model is asked
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from toolfold.errors import ConfigError
-from toolfold.evaluation.ab.planned import Habits, PlannedModel
+from toolfold.evaluation.ab.arms import Arm
+from toolfold.evaluation.ab.planned import PlannedModel
 from toolfold.evaluation.trace import Trace, TraceTurn
 from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.calls import Output, PendingCall
 from toolfold.runtime.messages import Message, ResultMessage, UserMessage
 from toolfold.runtime.model import Request, Usage, prompt_text
 from toolfold.runtime.registry import Registry
-from toolfold.settings import Settings
 from toolfold.tokens import estimate
 from toolfold.tool import Json
 
-__all__ = ["STRATEGIES", "Replayed", "Strategy", "replay", "strategies_named"]
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """One way to show tools, and to go about them."""
-
-    name: str
-    settings: Settings
-    prefetch: bool = False
-    habits: Habits | None = None
-
-
-_ON = Settings(enabled="on", cache_dir="off")
-
-STRATEGIES = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy("unfolded", replace(_ON, enabled="off")),
-        Strategy("bridge", _ON),
-        Strategy("stub", replace(_ON, strategy="stub")),
-        Strategy("bridge+prefetch", _ON, prefetch=True),
-        Strategy("bridge+describe", _ON, habits=Habits(describes_first=True)),
-    )
-}
-"""The strategies, by name."""
+__all__ = ["Replayed", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +63,19 @@ class Replayed:
         }
 
 
-def strategies_named(names: Sequence[str]) -> tuple[Strategy, ...]:
-    """Return the strategies of these names; all where none is given.
-
-    Raises:
-        ConfigError: A name is none.
-    """
-    for name in names:
-        if name not in STRATEGIES:
-            there = ", ".join(STRATEGIES)
-            raise ConfigError(f"no strategy is named {name!r}", hint=f"there are: {there}")
-    return tuple(STRATEGIES[name] for name in dict.fromkeys(names or STRATEGIES))
+def replay(trace: Trace, arm: Arm, limits: Limits | None = None) -> Replayed:
+    """Return what a conversation costs in an arm."""
+    return asyncio.run(_replay(trace, arm, limits or Limits()))
 
 
-def replay(trace: Trace, strategy: Strategy, limits: Limits | None = None) -> Replayed:
-    """Return what a conversation costs under a strategy."""
-    return asyncio.run(_replay(trace, strategy, limits or Limits()))
-
-
-async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
+async def _replay(trace: Trace, arm: Arm, limits: Limits) -> Replayed:
     host = _Host()
-    model = PlannedModel([said.plan for said in trace.turns], strategy.habits, name="replayed")
+    model = PlannedModel([said.plan for said in trace.turns], arm.habits, name="replayed")
     agent = Agent(
         model,
         host.registry(trace),
-        settings=strategy.settings,
-        prefetch=strategy.prefetch,
+        settings=arm.settings,
+        prefetch=arm.prefetch,
         limits=limits,
     )
     conversation = agent.conversation()
@@ -133,7 +93,7 @@ async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
         model.requests.clear()
     return Replayed(
         trace.name,
-        strategy.name,
+        arm.name,
         turns=len(trace.turns),
         needs=sum(len(said.plan.needs) for said in trace.turns),
         met=met,

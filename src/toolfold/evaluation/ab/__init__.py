@@ -1,10 +1,11 @@
 """The A/B of folded and unfolded tools: scenarios with a stage, held with a model, measured."""
 
+from toolfold.evaluation.ab.arms import ARMS, Arm, arms_named
 from toolfold.evaluation.ab.measures import Measures, Row, measured, rows
 from toolfold.evaluation.ab.planned import Habits, Need, PlannedModel, TurnPlan
 from toolfold.evaluation.ab.prices import Prices, load_prices
 from toolfold.evaluation.ab.run_record import Run, TurnRecord
-from toolfold.evaluation.ab.runner import ARMS, Arm, Plan, Task, hold, scripted, tasks
+from toolfold.evaluation.ab.runner import Plan, Task, hold, scripted, tasks
 from toolfold.evaluation.ab.scenario import Scenario, Turn
 from toolfold.evaluation.ab.scenarios import SCENARIOS
 
@@ -25,6 +26,7 @@ __all__ = [
     "Turn",
     "TurnPlan",
     "TurnRecord",
+    "arms_named",
     "hold",
     "load_prices",
     "measured",
