@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolfold.evaluation.ab.run_record import Run
     from toolfold.evaluation.ab.runner import Plan, Task
     from toolfold.evaluation.ab.scenario import Scenario
-    from toolfold.runtime.clients import Anthropic, OpenAIChat
+    from toolfold.runtime.clients.http_model import HttpModel
     from toolfold.runtime.model import Model
 
 
@@ -226,7 +226,7 @@ def _hold(
     todo: Sequence[Task],
     plan: Plan,
     record: _Record,
-    client: OpenAIChat | Anthropic | None,
+    client: HttpModel | None,
     *,
     quiet: bool,
 ) -> bool:

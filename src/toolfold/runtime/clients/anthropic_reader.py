@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 
 from toolfold.runtime.clients.endpoint import Piece, Whole
+from toolfold.runtime.clients.exchange import event_json
 from toolfold.runtime.clients.failure import Failure, reported
 from toolfold.runtime.loose import arguments_text
 from toolfold.runtime.messages import Call, ModelMessage
@@ -87,10 +88,7 @@ class MessagesReader:
         data = piece.data.strip()
         if not data or data == "[DONE]":
             return ""
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
-            raise Failure("a piece of the reply is not JSON", body=data) from None
+        event = event_json(data)
         return self._event(event, piece.name)
 
     def reply(self, stop: Stop | None = None) -> Reply:

@@ -8,6 +8,7 @@ model that never ends, and what a failure is called.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -21,7 +22,7 @@ from toolfold.runtime.clients.failure import Failure
 from toolfold.runtime.model import ModelError, Reply, Stop, TextDelta
 from toolfold.tool import Json
 
-__all__ = ["Exchange", "ReplyReader", "Sleep"]
+__all__ = ["Exchange", "ReplyReader", "Sleep", "event_json"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 8.0
@@ -74,6 +75,18 @@ class ReplyReader(Protocol):
     def reply(self, stop: Stop | None = None) -> Reply:
         """Return the reply as far as it has come, with another reason to stop if given."""
         ...
+
+
+def event_json(data: str) -> Json:
+    """Return the value that an event's data is.
+
+    Raises:
+        Failure: It is none.
+    """
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Failure("a piece of the reply is not JSON", body=data) from None
 
 
 @dataclass(frozen=True, slots=True)

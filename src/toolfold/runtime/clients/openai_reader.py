@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 
 from toolfold.runtime.clients.endpoint import Piece, Whole
+from toolfold.runtime.clients.exchange import event_json
 from toolfold.runtime.clients.failure import Failure, reported
 from toolfold.runtime.messages import Call, ModelMessage
 from toolfold.runtime.model import Reply, Stop, Usage
@@ -113,10 +114,7 @@ class ChatReader:
             return ""
         if not data:
             return ""
-        try:
-            chunk = json.loads(data)
-        except (ValueError, RecursionError):
-            raise Failure("a piece of the reply is not JSON", body=data) from None
+        chunk = event_json(data)
         if piece.name == "error":
             raise reported(chunk)
         return self._chunk(chunk)
