@@ -99,6 +99,7 @@ ASGI_WORDS = frozenset({"Message", "Scope"})
 """What ASGI itself calls the things that its applications are given."""
 
 STILL_TWICE = frozenset({"Ask", "Kind", "Params", "Stop"})
+"""Names that have two meanings; none may be added."""
 
 
 def test_a_public_type_has_a_name_of_its_own() -> None:
@@ -118,6 +119,7 @@ def test_a_public_type_has_a_name_of_its_own() -> None:
         ("errors", set()),
         ("memo", set()),
         ("bounds", set()),
+        ("terminal", {"bounds"}),
         ("tool", {"errors"}),
         ("scope", {"errors", "tool"}),
         ("wire", {"errors", "memo", "tool", "wire"}),

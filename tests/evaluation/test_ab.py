@@ -135,6 +135,15 @@ def test_a_competent_model_succeeds_at_every_scenario_in_every_arm(name: str, ar
     assert (result.core_via_bridge, result.needless_searches) == (0, 0)
 
 
+def test_a_short_name_is_an_arm_under_another_name() -> None:
+    asked = arms_named(["folded", "prefetch", "folded", "stub"])
+
+    assert [arm.name for arm in asked] == ["folded", "prefetch", "stub"]
+    assert [replace(arm, name="") for arm in asked] == [
+        replace(ARMS[name], name="") for name in ("bridge", "bridge+prefetch", "stub")
+    ]
+
+
 def test_folding_reads_a_fraction_of_the_tokens_and_hardly_more_as_the_catalog_grows() -> None:
     tokens = {
         (name, arm): made(name, arm)[1].prompt_tokens

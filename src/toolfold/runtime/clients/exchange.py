@@ -11,10 +11,11 @@ import asyncio
 import json
 import logging
 import random
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from toolfold.redact import Redactor
 from toolfold.runtime.clients.endpoint import Endpoint, Piece
@@ -49,32 +50,30 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 """Waits so many seconds."""
 
 
-class ReplyReader(Protocol):
-    """Puts a reply together."""
+class ReplyReader(ABC):
+    """Puts one reply together."""
 
-    written: int
-    """How many characters the model has written, of text, arguments and thoughts."""
+    def __init__(self) -> None:
+        self.written = 0
+        """How many characters the model has written, of text, arguments and thoughts."""
+        self.is_begun = False
+        """Whether something of the reply has come."""
+        self.is_ended = False
+        """Whether the reply is whole, but for its counts."""
+        self.is_over = False
+        """Whether nothing more can come."""
 
-    is_begun: bool
-    """Whether something of the reply has come."""
-
-    is_ended: bool
-    """Whether the reply is whole, but for its counts."""
-
-    is_over: bool
-    """Whether nothing more can come."""
-
+    @abstractmethod
     def read(self, piece: Piece) -> str:
         """Take a piece; return the text in it.
 
         Raises:
             Failure: It is an error, or cannot be read.
         """
-        ...
 
+    @abstractmethod
     def reply(self, stop: Stop | None = None) -> Reply:
         """Return the reply as far as it has come, with another reason to stop if given."""
-        ...
 
 
 def event_json(data: str) -> Json:
