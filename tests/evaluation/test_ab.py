@@ -74,7 +74,7 @@ def made(
     return runs[0], measured(chosen, runs[0], catalog_of(chosen), PRICES)
 
 
-def script(*steps: Says | Callable[[Request], Says]) -> Callable[[Scenario], Model]:
+def script(*steps: Says | Callable[[Request], Says]) -> Callable[[Task], Model]:
     return lambda _: ScriptedModel(steps)
 
 

@@ -59,20 +59,20 @@ def test_what_is_empty_is_left_out_but_for_role_and_text() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "error"),
-    [
-        (3, "a message is 3"),
-        ({}, "a message has the role None"),
-        ({"role": "system"}, "a message has the role 'system'"),
-        ({"role": "user", "text": 3}, "`text` of a message is 3"),
-        ({"role": "model", "calls": {}}, "`calls` of a message is {}"),
-        ({"role": "model", "calls": ["look"]}, "a call is 'look'"),
-        ({"role": "model", "calls": [{}]}, "a call is {}"),
-        ({"role": "result", "is_error": "no"}, "`is_error` of a message is 'no'"),
-        ({"role": "result", "found": "x"}, "`found` of a message is 'x'"),
-    ],
-)
+NO_MESSAGES: list[tuple[Any, str]] = [
+    (3, "a message is 3"),
+    ({}, "a message has the role None"),
+    ({"role": "system"}, "a message has the role 'system'"),
+    ({"role": "user", "text": 3}, "`text` of a message is 3"),
+    ({"role": "model", "calls": {}}, "`calls` of a message is {}"),
+    ({"role": "model", "calls": ["look"]}, "a call is 'look'"),
+    ({"role": "model", "calls": [{}]}, "a call is {}"),
+    ({"role": "result", "is_error": "no"}, "`is_error` of a message is 'no'"),
+    ({"role": "result", "found": "x"}, "`found` of a message is 'x'"),
+]
+
+
+@pytest.mark.parametrize(("value", "error"), NO_MESSAGES)
 def test_what_is_no_message_is_refused_with_what_is_wrong(value: Any, error: str) -> None:
     with pytest.raises(ValueError) as caught:
         message_from_json(value)
