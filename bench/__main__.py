@@ -27,7 +27,7 @@ from bench.peers.peers import Peer, PeerUnavailableError
 from bench.runtime import runtime
 from bench.tokens import exact_counter, why_not_exact
 from toolfold import Settings, fold
-from toolfold.evaluation import Request, load_corpus, measure
+from toolfold.evaluation import LabelledRequest, load_corpus, measure
 from toolfold.evaluation.measure import percentile, recall
 
 Row = dict[str, Any]
@@ -264,7 +264,7 @@ def lexical() -> list[Row]:
     return rows
 
 
-def _peer_recall(name: str, tools: Sequence[data.Tool], requests: Sequence[Request]) -> Row:
+def _peer_recall(name: str, tools: Sequence[data.Tool], requests: Sequence[LabelledRequest]) -> Row:
     try:
         with Peer(name, tools) as peer:
             results = peer.search([request.query for request in requests])

@@ -494,8 +494,16 @@ def _fields(cls: Any) -> Iterator[str]:
         yield f"- `{item.name}: {item.type}{shown}`{said}{'' if item.init else ' Computed.'}"
 
 
+_LISTED = {name for names in (*GROUPS.values(), *BESIDE.values()) for name in names}
+
+
 def _members(cls: Any) -> Iterator[str]:
-    own = {name: value for name, value in vars(cls).items() if not name.startswith("_")}
+    own: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        # What a base has that is documented itself, is said there.
+        is_ours = base.__module__.startswith("toolfold.")
+        if base is cls or (is_ours and base.__name__ not in _LISTED):
+            own |= {n: value for n, value in vars(base).items() if not n.startswith("_")}
     for name, value in own.items():
         if isinstance(value, property):
             returned = _return(value.fget)

@@ -17,7 +17,7 @@ from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog, owner
 from toolfold.costs import list_tokens, tool_costs
 from toolfold.errors import ConfigError, NameClashError
-from toolfold.gate import Verdict, judge
+from toolfold.gate import GateVerdict, judge
 from toolfold.intake import intake
 from toolfold.json_values import compact
 from toolfold.scope import EVERYTHING, Scope
@@ -253,7 +253,7 @@ class _Assembly:
 
     entries: Sequence[Entry]
     shape: Shape
-    verdict: Verdict
+    verdict: GateVerdict
     context_length: int | None
     tokens_before: int
     tools_before: int

@@ -14,13 +14,13 @@ from toolfold.settings import Settings
 from toolfold.strategy import strategy_of
 from toolfold.tool import Policy, Tool
 
-__all__ = ["UNKNOWN_WINDOW_TOKENS", "Verdict", "judge"]
+__all__ = ["UNKNOWN_WINDOW_TOKENS", "GateVerdict", "judge"]
 
 UNKNOWN_WINDOW_TOKENS = 20_000
 """What the deferrable schemas may take where the context window is not known."""
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """What folds, and why."""
 
     folded: frozenset[str]
@@ -43,7 +43,7 @@ def judge(
     context_length: int | None,
     *,
     is_folded: bool = False,
-) -> Verdict:
+) -> GateVerdict:
     """Return what folds, given the tools of the scope and what each costs.
 
     Args:
@@ -58,12 +58,12 @@ def judge(
     cost = sum(tokens[i] for i in deferrable)
     threshold = threshold_tokens(settings, context_length)
 
-    def verdict(which: Literal["all", "always", "none"], reason: str) -> Verdict:
+    def verdict(which: Literal["all", "always", "none"], reason: str) -> GateVerdict:
         chosen = deferrable if which != "none" else []
         folded = frozenset(
             tools[i].name for i in chosen if which == "all" or policies[i] == "always"
         )
-        return Verdict(folded, reason, cost, threshold)
+        return GateVerdict(folded, reason, cost, threshold)
 
     if settings.enabled == "off":
         return verdict("none", "folding is off")

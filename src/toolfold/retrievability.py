@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 from toolfold.answer import Hit
 from toolfold.bounds import first_sentence
 from toolfold.search.document import document
+from toolfold.search.synonyms import SYNONYMS
 from toolfold.search.text import is_telling, raw_words, stem
-from toolfold.search.words import SYNONYMS
 from toolfold.tool import Tool
 
 __all__ = ["Retrievability", "paraphrases", "retrievability"]

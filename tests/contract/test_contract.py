@@ -79,6 +79,40 @@ def test_every_name_a_module_exports_is_there(path: Path) -> None:
     assert [name for names in exported for name in names if name not in defined] == []
 
 
+def types_of(path: Path) -> Iterator[str]:
+    """The public classes and type aliases of a module."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        match node:
+            case ast.ClassDef(name=name):
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)]) if not name.isupper():
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name)) if not name.isupper():
+                pass
+            case _:
+                continue
+        if name[0].isupper():
+            yield name
+
+
+ASGI_WORDS = frozenset({"Message", "Scope"})
+"""What ASGI itself calls the things that its applications are given."""
+
+STILL_TWICE = frozenset({"Ask", "Kind", "Params", "Stop"})
+"""Names that have two meanings; none may be added."""
+
+
+def test_a_public_type_has_a_name_of_its_own() -> None:
+    modules: dict[str, list[str]] = {}
+    for path in MODULES:
+        for name in types_of(path):
+            modules.setdefault(name, []).append(path.relative_to(SOURCE).as_posix())
+
+    twice = {name: where for name, where in modules.items() if len(where) > 1}
+
+    assert {n: w for n, w in twice.items() if n not in ASGI_WORDS | STILL_TWICE} == {}
+
+
 @pytest.mark.parametrize(
     ("room", "allowed"),
     [
@@ -86,6 +120,7 @@ def test_every_name_a_module_exports_is_there(path: Path) -> None:
         ("memo", set()),
         ("characters", set()),
         ("bounds", {"characters"}),
+        ("terminal", {"bounds"}),
         ("json_values", {"errors"}),
         ("tool", {"errors", "json_values"}),
         ("scope", {"errors", "tool"}),

@@ -31,9 +31,10 @@ from toolfold.evaluation.ab import (
     PlannedModel,
     Run,
     Scenario,
-    Step,
     Task,
     Turn,
+    TurnPlan,
+    arms_named,
     hold,
     load_prices,
     measured,
@@ -41,11 +42,11 @@ from toolfold.evaluation.ab import (
     scripted,
 )
 from toolfold.evaluation.ab.report import report_html
-from toolfold.evaluation.ab.run import catalog_of
+from toolfold.evaluation.ab.run_record import as_json, from_json, make_folder, save
+from toolfold.evaluation.ab.runner import catalog_of
+from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools, registry_of
 from toolfold.evaluation.ab.scenarios import scenarios_named
 from toolfold.evaluation.ab.stage import SEEDED_SESSION, Stage
-from toolfold.evaluation.ab.tools import CORE, folded_tools, registry_of
-from toolfold.evaluation.ab.transcript import as_json, from_json, make_folder, save
 from toolfold.redact import Redactor
 from toolfold.runtime.agent import Agent
 from toolfold.runtime.model import Model, ModelError, Reply, Request, TextDelta
@@ -60,7 +61,7 @@ PRICES = load_prices()
 def made(
     scenario: str | Scenario,
     arm: str = "folded",
-    model: Callable[[Scenario], Model] | None = None,
+    model: Callable[[Task], Model] | None = None,
     *,
     timeout: float = 30.0,
 ) -> tuple[Run, Measures]:
@@ -68,12 +69,12 @@ def made(
     chosen = scenarios_named((scenario,))[0] if isinstance(scenario, str) else scenario
     runs: list[Run] = []
     plan = Plan(model or scripted(), timeout=timeout)
-    task = Task(chosen, ARMS[arm], 1)
+    task = Task(chosen, arms_named([arm])[0], 1)
     asyncio.run(hold([task], plan, lambda _, run: runs.append(run)))
     return runs[0], measured(chosen, runs[0], catalog_of(chosen), PRICES)
 
 
-def script(*steps: Says | Callable[[Request], Says]) -> Callable[[Scenario], Model]:
+def script(*steps: Says | Callable[[Request], Says]) -> Callable[[Task], Model]:
     return lambda _: ScriptedModel(steps)
 
 
@@ -134,6 +135,15 @@ def test_a_competent_model_succeeds_at_every_scenario_in_every_arm(name: str, ar
     assert (result.core_via_bridge, result.needless_searches) == (0, 0)
 
 
+def test_a_short_name_is_an_arm_under_another_name() -> None:
+    asked = arms_named(["folded", "prefetch", "folded", "stub"])
+
+    assert [arm.name for arm in asked] == ["folded", "prefetch", "stub"]
+    assert [replace(arm, name="") for arm in asked] == [
+        replace(ARMS[name], name="") for name in ("bridge", "bridge+prefetch", "stub")
+    ]
+
+
 def test_folding_reads_a_fraction_of_the_tokens_and_hardly_more_as_the_catalog_grows() -> None:
     tokens = {
         (name, arm): made(name, arm)[1].prompt_tokens
@@ -157,7 +167,11 @@ def test_the_same_run_twice_measures_the_same_but_for_the_time() -> None:
 
 
 def planned(
-    steps: Sequence[Step], texts: Sequence[str], *, prefetch: bool = False, strategy: str = "bridge"
+    steps: Sequence[TurnPlan],
+    texts: Sequence[str],
+    *,
+    prefetch: bool = False,
+    strategy: str = "bridge",
 ) -> tuple[list[str], list[str], PlannedModel]:
     """Hold a conversation on the whole stage; return the answers, the tools run, the model."""
 
@@ -183,7 +197,7 @@ LIGHT = Need("switch a light on", "home__set_light", {"target": "hall", "on": Tr
 
 
 def test_a_tool_that_was_used_before_is_called_again_without_a_search() -> None:
-    _, ran, model = planned([Step((LIGHT,)), Step((LIGHT,))], ["Light!", "Again!"])
+    _, ran, model = planned([TurnPlan((LIGHT,)), TurnPlan((LIGHT,))], ["Light!", "Again!"])
 
     assert ran == ["home__set_light"] * 2
     assert called(model) == ["tool_search", "tool_call", "tool_call"]
@@ -192,14 +206,14 @@ def test_a_tool_that_was_used_before_is_called_again_without_a_search() -> None:
 def test_a_tool_that_the_host_named_ahead_is_called_at_once() -> None:
     text = "Switch on the light in the hall"
 
-    _, ran, model = planned([Step((LIGHT,))], [text], prefetch=True)
+    _, ran, model = planned([TurnPlan((LIGHT,))], [text], prefetch=True)
 
     assert ran == ["home__set_light"]
     assert called(model) == ["tool_call"]
 
 
 def test_a_stub_is_loaded_by_its_name_and_then_called_directly() -> None:
-    _, ran, model = planned([Step((LIGHT,))], ["Light!"], strategy="stub")
+    _, ran, model = planned([TurnPlan((LIGHT,))], ["Light!"], strategy="stub")
 
     assert ran == ["home__set_light"]
     assert called(model) == ["tool_search", "home__set_light"]
@@ -213,7 +227,7 @@ def test_what_is_not_found_is_looked_for_once_more_and_then_given_up_honestly() 
         "fold a paper swan", "home__set_light", {"target": "hall"}, again="glue a paper crane"
     )
 
-    answers, ran, model = planned([Step((unfindable,), "The swan is folded.")], ["A swan!"])
+    answers, ran, model = planned([TurnPlan((unfindable,), "The swan is folded.")], ["A swan!"])
 
     assert ran == []
     assert called(model) == ["tool_search", "tool_search"]
@@ -224,7 +238,7 @@ def test_what_waits_for_something_that_failed_is_not_tried() -> None:
     first = Need("fold a paper swan", "forge__create_issue", {"repo": "a/b", "title": "Swan"})
     second = replace(LIGHT, waits=True)
 
-    _, ran, _ = planned([Step((first, second))], ["A swan, then light"])
+    _, ran, _ = planned([TurnPlan((first, second))], ["A swan, then light"])
 
     assert ran == []
 
@@ -232,7 +246,7 @@ def test_what_waits_for_something_that_failed_is_not_tried() -> None:
 def test_needs_that_wait_for_nothing_are_called_in_one_reply() -> None:
     blinds = Need("close the blinds", "home__set_blinds", {"target": "hall", "position": 0})
 
-    _, ran, model = planned([Step((LIGHT, blinds))], ["Light, and blinds"])
+    _, ran, model = planned([TurnPlan((LIGHT, blinds))], ["Light, and blinds"])
 
     assert sorted(ran) == ["home__set_blinds", "home__set_light"]
     assert called(model) == ["tool_search", "tool_call", "tool_call"]
@@ -402,13 +416,13 @@ class Hanging:
 
 
 def test_a_run_that_fails_is_recorded_without_secrets_and_the_rest_goes_on() -> None:
-    def model(scenario: Scenario) -> Model:
-        fails = scenario.name == "obvious_single"
-        return Broken() if fails else scripted()(scenario)  # type: ignore[return-value]
+    def model(task: Task) -> Model:
+        fails = task.scenario.name == "obvious_single"
+        return Broken() if fails else scripted()(task)  # type: ignore[return-value]
 
     runs: list[Run] = []
     chosen = scenarios_named(("obvious_single", "no_tool_needed"))
-    todo = [Task(scenario, ARMS["folded"], 1) for scenario in chosen]
+    todo = [Task(scenario, arms_named(["folded"])[0], 1) for scenario in chosen]
     asyncio.run(hold(todo, Plan(model, concurrency=2), lambda _, run: runs.append(run)))
 
     errors = {run.scenario: run.error for run in runs}
@@ -736,7 +750,13 @@ def test_the_command_prints_json_and_puts_its_files_where_git_ignores_them() -> 
         (
             ["--scripted", "--arms", "folded,foldet"],
             "error: no arm is named 'foldet'\n\n"
-            "hint: there are: folded, unfolded, stub, prefetch\n",
+            "hint: there are: unfolded, bridge, stub, bridge+prefetch, bridge+describe, folded, "
+            "prefetch\n",
+        ),
+        (
+            ["--model", "m", "--arms", "folded,bridge+describe"],
+            "error: the arm 'bridge+describe' is for a model that follows a plan\n\n"
+            "hint: leave it out, or add --scripted\n",
         ),
         (
             ["--scripted", "--arms", ","],

@@ -15,12 +15,12 @@ from toolfold.catalog import Catalog
 from toolfold.cli import main
 from toolfold.demo import demo_catalog
 from toolfold.errors import CatalogError, ConfigError
-from toolfold.evaluation.ab import ARMS, Habits, Plan, Run, Task, hold, scripted
+from toolfold.evaluation.ab import ARMS, Habits, Plan, Run, Task, arms_named, hold, scripted
+from toolfold.evaluation.ab.run_record import as_json
 from toolfold.evaluation.ab.scenarios import scenarios_named
-from toolfold.evaluation.ab.transcript import as_json
 from toolfold.evaluation.growth import Growth, growth, growth_svg, long_trace, sample
 from toolfold.evaluation.plot import grouped_bars_svg, lines_svg
-from toolfold.evaluation.replay import STRATEGIES, Replayed, replay, strategies_named
+from toolfold.evaluation.replay import Replayed, replay
 from toolfold.evaluation.trace import TRACES, Trace, read_trace
 from toolfold.runtime.agent import Limits
 from toolfold.sources.catalog_file import load_catalog
@@ -85,7 +85,7 @@ def run(*arguments: str) -> Ran:
 
 
 def replayed(trace: Trace, limits: Limits | None = None) -> dict[str, Replayed]:
-    return {name: replay(trace, strategy, limits) for name, strategy in STRATEGIES.items()}
+    return {name: replay(trace, strategy, limits) for name, strategy in ARMS.items()}
 
 
 # ---- replaying
@@ -105,7 +105,7 @@ def test_a_trace_costs_the_round_trips_that_each_strategy_needs() -> None:
 
 
 def test_a_replay_gives_back_what_was_recorded_and_counts_what_it_costs() -> None:
-    result = replay(read_trace("evening.jsonl"), STRATEGIES["unfolded"])
+    result = replay(read_trace("evening.jsonl"), ARMS["unfolded"])
 
     assert (result.turns, result.needs, result.met) == (3, 3, 3)
     assert len(result.prompts) == 3 and list(result.prompts) == sorted(result.prompts)
@@ -124,7 +124,7 @@ def test_every_bundled_trace_runs_to_its_end_under_every_strategy(file: Path) ->
     results = replayed(read_trace(file))
 
     assert {name: result.met for name, result in results.items()} == dict.fromkeys(
-        STRATEGIES, results["unfolded"].needs
+        ARMS, results["unfolded"].needs
     )
     trips = {name: result.round_trips for name, result in results.items()}
     assert trips["unfolded"] <= trips["bridge+prefetch"] <= trips["bridge"] < trips["stub"]
@@ -137,13 +137,13 @@ def test_the_bundled_traces_hold_one_of_thirty_turns_that_all_use_a_tool() -> No
 
     assert sum(len(trace.turns) for trace in traces) >= 60
     assert any(
-        len(trace.turns) == 30 and all(said.step.needs for said in trace.turns) for trace in traces
+        len(trace.turns) == 30 and all(said.plan.needs for said in trace.turns) for trace in traces
     )
 
 
 def test_prefetch_saves_round_trips_on_the_bundled_traces_and_reads_no_more() -> None:
     both = [
-        [replay(read_trace(file), STRATEGIES[name]) for file in BUNDLED]
+        [replay(read_trace(file), ARMS[name]) for file in BUNDLED]
         for name in ("bridge", "bridge+prefetch")
     ]
 
@@ -163,7 +163,7 @@ def test_a_tool_that_cannot_be_found_is_a_need_that_is_not_met() -> None:
     }
     write("lost.jsonl", [TRACE[0], lost])
 
-    result = replay(read_trace("lost.jsonl"), STRATEGIES["bridge"])
+    result = replay(read_trace("lost.jsonl"), ARMS["bridge"])
 
     assert (result.needs, result.met) == (1, 0)
 
@@ -174,7 +174,7 @@ def test_a_tool_that_cannot_be_found_is_a_need_that_is_not_met() -> None:
 def test_a_transcript_of_the_ab_is_a_trace() -> None:
     runs: list[Run] = []
     (scenario,) = scenarios_named(("six_prompts",))
-    todo = [Task(scenario, ARMS["folded"], 1)]
+    todo = [Task(scenario, arms_named(["folded"])[0], 1)]
     plan = Plan(scripted(Habits(one_by_one=True)))
     asyncio.run(hold(todo, plan, lambda _, run: runs.append(run)))
     Path("run.json").write_text(json.dumps(as_json(runs[0]), indent=1), encoding="utf-8")
@@ -182,7 +182,7 @@ def test_a_transcript_of_the_ab_is_a_trace() -> None:
     trace = read_trace("run.json")
 
     assert trace.name == "six_prompts__folded__1"
-    assert [[need.tool for need in said.step.needs] for said in trace.turns] == [
+    assert [[need.tool for need in said.plan.needs] for said in trace.turns] == [
         [],
         ["memory__save"],
         [],
@@ -190,10 +190,10 @@ def test_a_transcript_of_the_ab_is_a_trace() -> None:
         ["sessions__search", "memory__save"],
         [],
     ]
-    saved = trace.turns[1].step.needs[0]
+    saved = trace.turns[1].plan.needs[0]
     assert (saved.words, saved.waits) == ("save a fact to memory", False)
-    assert trace.turns[3].step.needs[1].waits
-    again = replay(trace, STRATEGIES["bridge"])
+    assert trace.turns[3].plan.needs[1].waits
+    again = replay(trace, ARMS["bridge"])
     assert (again.round_trips, again.met) == (sum(turn.round_trips for turn in runs[0].turns), 5)
 
 
@@ -241,7 +241,7 @@ def test_a_trace_that_cannot_be_read_names_the_line(lines: list[str], error: str
 
 def test_a_strategy_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
-        strategies_named(["bride"])
+        arms_named(["bride"], "strategy")
 
     assert str(caught.value) == "no strategy is named 'bride'"
 
@@ -293,8 +293,8 @@ def test_a_long_conversation_uses_another_tool_each_turn_and_repeats_where_there
     many = long_trace(demo_catalog(), 30)
     few = long_trace(Catalog.read(TOOLS), 5)
 
-    assert len({said.step.needs[0].tool for said in many.turns}) == 30
-    assert [said.step.needs[0].tool for said in few.turns] == [
+    assert len({said.plan.needs[0].tool for said in many.turns}) == 30
+    assert [said.plan.needs[0].tool for said in few.turns] == [
         "lamp.on",
         "lamp.off",
         "kettle.boil",

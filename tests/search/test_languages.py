@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolfold import Catalog, Settings, fold
 from toolfold.demo import CATALOG_FILE, QUERIES_FILE, demo_catalog
-from toolfold.evaluation import Corpus, Request, measure
+from toolfold.evaluation import Corpus, LabelledRequest, measure
 from toolfold.search.lexicon import LEXICON, readings, translated
 
 LANGUAGES_FILE = CATALOG_FILE.with_name("languages.jsonl")
@@ -39,7 +39,7 @@ def found(tools: object, query: str, **more: object) -> list[str]:
 
 def languages() -> Corpus:
     requests = [
-        Request(row["query"], frozenset(row["gold"]), row["split"], row["category"])  # type: ignore[arg-type]
+        LabelledRequest(row["query"], frozenset(row["gold"]), row["split"], row["category"])  # type: ignore[arg-type]
         for row in rows(LANGUAGES_FILE)
     ]
     return Corpus("languages", demo_catalog(), tuple(requests))

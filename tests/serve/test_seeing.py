@@ -667,7 +667,7 @@ class Terminal(io.StringIO):
 
 
 def live(stream: io.StringIO) -> LiveStatus:
-    return LiveStatus(stream, "here", size=lambda: (60, 24), is_coloured=False)
+    return LiveStatus(stream, "here", size=lambda: (60, 24))
 
 
 def test_the_picture_is_drawn_over_in_place_and_stays_at_the_end() -> None:

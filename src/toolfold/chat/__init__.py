@@ -8,19 +8,19 @@ from toolfold.chat.asker import Asker
 from toolfold.chat.feed import Feed
 from toolfold.chat.screen import Screen
 from toolfold.chat.script import Replay, Script, load_script
-from toolfold.chat.talk import Outcome, Talk
-from toolfold.chat.tools import open_tools
-from toolfold.chat.transcript import Transcript
+from toolfold.chat.talk import Talk, TurnOutcome
+from toolfold.chat.tool_files import open_tools
+from toolfold.chat.transcript_file import Transcript
 
 __all__ = [
     "Asker",
     "Feed",
-    "Outcome",
     "Replay",
     "Screen",
     "Script",
     "Talk",
     "Transcript",
+    "TurnOutcome",
     "load_script",
     "open_tools",
 ]

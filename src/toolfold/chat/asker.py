@@ -46,7 +46,7 @@ class Asker:
         said = self._scripted()
         if said is None and not (sys.stdin.isatty() and self._screen.is_terminal):
             why = "it needs a yes, and there is no terminal to ask at"
-            self._screen.line(f"  ⊘ {name}: {why}", fg="yellow")
+            self._screen.line(f"  ⊘ {name}: {why}", "yellow")
             return "deny"
         arguments = shown_json(dict(call.arguments), _ARGUMENTS_LIMIT)
         question = f"Run {name} {arguments}? [y]es / [a]lways / [N]o "

@@ -11,7 +11,7 @@ from toolfold import prompts
 from toolfold.bounds import one_line
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
-from toolfold.chat.transcript import Transcript
+from toolfold.chat.transcript_file import Transcript
 from toolfold.errors import ToolfoldError
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from toolfold.bounds import cut, one_line
 from toolfold.chat.screen import Screen, shown_json
 from toolfold.dispatch.activity import Activity
+from toolfold.terminal import Style
 from toolfold.tool import is_object
 
 __all__ = ["Feed"]
@@ -39,32 +39,32 @@ class Feed:
         why = one_line(activity.message, _FAULT_LIMIT)
         match activity.kind:
             case "searched":
-                self._line(f"  ⌕ {_asked(activity)} → {_found(activity.found)}", fg="cyan")
+                self._line(f"  ⌕ {_asked(activity)} → {_found(activity.found)}", "cyan")
             case "started":
                 given = cut(shown_json(dict(activity.arguments), 4_000), _ARGUMENTS_LIMIT)
-                self._line(f"  ▶ {name} {given}", dim=True)
+                self._line(f"  ▶ {name} {given}", "dim")
             case "progress":
                 self._progress(name, activity)
             case "rejected":
-                self._line(f"  ✗ {why}", fg="red")
+                self._line(f"  ✗ {why}", "red")
             case "refused":
-                self._line(f"  ⊘ {name} refused: {why}", fg="yellow")
+                self._line(f"  ⊘ {name} refused: {why}", "yellow")
             case "finished":
                 took = _duration(activity.seconds)
                 if activity.is_error:
-                    self._line(f"  ✗ {name} {took}{f': {why}' if why else ''}", fg="red")
+                    self._line(f"  ✗ {name} {took}{f': {why}' if why else ''}", "red")
                 else:
-                    self._line(f"  ✓ {name} {took}, {activity.size:,} chars", fg="green")
+                    self._line(f"  ✓ {name} {took}, {activity.size:,} chars", "green")
 
-    def _line(self, text: str, **style: Any) -> None:
-        self._screen.line(self._screen.fitted(text), **style)
+    def _line(self, text: str, *style: Style) -> None:
+        self._screen.line(self._screen.fitted(text), *style)
 
     def _progress(self, name: str, activity: Activity) -> None:
         far = "" if activity.fraction is None else f" {activity.fraction:.0%}"
         text = f"  ⋯ {name}{far} {one_line(activity.message, _FAULT_LIMIT)}".rstrip()
         if text != self._last_progress:
             self._last_progress = text
-            self._screen.live(text, dim=True)
+            self._screen.live(text, "dim")
 
 
 def _name(activity: Activity) -> str:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import unicodedata
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
 from toolfold.bounds import cut, one_line, visible
 from toolfold.errors import ToolfoldError
+from toolfold.terminal import Style, columns, fitted, styled
 from toolfold.tool import Json
 
 __all__ = ["Screen", "harmless", "shown_json"]
@@ -45,7 +45,7 @@ class Screen:
         self._indent = indent
         self._at_start = True
         self._live = 0
-        self._held: list[tuple[str, Mapping[str, Any]]] | None = None
+        self._held: list[tuple[str, tuple[Style, ...]]] | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -79,51 +79,47 @@ class Screen:
             self._echo("\n", err=False)
             self._at_start = True
 
-    def line(self, text: str = "", **style: Any) -> None:
+    def line(self, text: str = "", *style: Style) -> None:
         """Write a line beside the answer."""
         if self._held is not None:
             self._held.append((text, style))
             return
         self.end_text()
         self._wipe()
-        shown = click.style(text, **style) if style else text
-        self._echo(f"{self._indent}{shown}\n" if text else "\n")
+        self._echo(f"{self._indent}{styled(text, *style)}\n" if text else "\n")
 
-    def live(self, text: str, **style: Any) -> None:
+    def live(self, text: str, *style: Style) -> None:
         """Write a line that the next one takes the place of; off a terminal, a plain line."""
         if self._held is not None:
             return
         if not self.is_terminal:
-            self.line(text, **style)
+            self.line(text, *style)
             return
         self.end_text()
         self._wipe()
         shown = self._indent + self.fitted(text)
-        self._echo(click.style(shown, **style))
-        self._live = _columns(shown)
+        self._echo(styled(shown, *style))
+        self._live = columns(shown)
 
     def fitted(self, text: str) -> str:
         """Return the start of a text that fits on one line of the terminal, if it is one."""
         if not self.is_terminal:
             return text
         room = max(shutil.get_terminal_size().columns - len(self._indent) - 1, 8)
-        while _columns(text) > room:
-            text = cut(text, len(text) - 1)
-        return text
+        return fitted(text, room)
 
     def fault(self, error: ToolfoldError) -> None:
         """Show an error and its fix."""
-        mark = click.style("error", fg="red", bold=True)
-        self.line(f"{mark}: {one_line(str(error), 2_000)}")
+        self.line(f"{styled('error', 'red', 'bold')}: {one_line(str(error), 2_000)}")
         if error.hint:
-            self.line(f"{click.style('hint', fg='cyan')}: {one_line(error.hint, 2_000)}")
+            self.line(f"{styled('hint', 'cyan')}: {one_line(error.hint, 2_000)}")
 
     @contextmanager
     def asking(self, question: str) -> Generator[None]:
         """Show a question; what comes in before it is answered is shown after that."""
         self.end_text()
         self._wipe()
-        self._echo(self._indent + click.style(question, bold=True))
+        self._echo(self._indent + styled(question, "bold"))
         self._held = []
         self._at_start = False
         try:
@@ -135,7 +131,7 @@ class Screen:
                 self._at_start = True
             held, self._held = self._held, None
             for text, style in held:
-                self.line(text, **style)
+                self.line(text, *style)
 
     def typed(self, text: str) -> None:
         """Show what a script types."""
@@ -175,7 +171,3 @@ def shown_json(value: Json, limit: int) -> str:
     if not text.isprintable():
         text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
     return text if len(text) <= limit else f"{cut(text, limit)} ({len(text):,} characters)"
-
-
-def _columns(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

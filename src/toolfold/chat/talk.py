@@ -21,7 +21,7 @@ from toolfold.chat.commands import Commands
 from toolfold.chat.feed import Feed
 from toolfold.chat.screen import Screen, harmless
 from toolfold.chat.script import Replay
-from toolfold.chat.transcript import Transcript
+from toolfold.chat.transcript_file import Transcript
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Report
@@ -30,7 +30,7 @@ from toolfold.runtime.conversation import Done, Event
 from toolfold.runtime.model import Reply, TextDelta
 from toolfold.tool import Json
 
-__all__ = ["Outcome", "Talk"]
+__all__ = ["Talk", "TurnOutcome"]
 
 _PROMPT = "> "
 _GRACE_SECONDS = 2.0
@@ -44,7 +44,7 @@ _STOPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """What a turn came to."""
 
     user: str
@@ -117,7 +117,7 @@ class Talk:
         tokens = f"{report.tokens_before:,} tokens of tools a request"
         if report.active:
             tokens += f", folded to {report.tokens_after:,}"
-        self.screen.line(f"{one_line(who, 80)} · {_counts(report)} · {tokens}", dim=True)
+        self.screen.line(f"{one_line(who, 80)} · {_counts(report)} · {tokens}", "dim")
 
     # ---- the three ways to lead it
 
@@ -141,15 +141,15 @@ class Talk:
                 except KeyboardInterrupt:
                     if self._answering:  # pressed again before the turn could end: it is meant
                         raise
-                    self.screen.line("  cancelled", fg="yellow")
+                    self.screen.line("  cancelled", "yellow")
                 except ToolfoldError as error:
                     self.screen.fault(error)
                 else:
-                    self.screen.line(f"  {outcome.status}", dim=True)
+                    self.screen.line(f"  {outcome.status}", "dim")
                 self.screen.line()
             runner.run(self._close())
 
-    def play(self, replay: Replay) -> Iterator[Outcome]:
+    def play(self, replay: Replay) -> Iterator[TurnOutcome]:
         """Yield the turns of a script as they are played.
 
         Raises:
@@ -160,25 +160,25 @@ class Talk:
                 turn = replay.begin()
                 if place:
                     self.screen.line()
-                self.screen.line(f"{_PROMPT}{harmless(turn.user)}", bold=True)
+                self.screen.line(f"{_PROMPT}{harmless(turn.user)}", "bold")
                 outcome = runner.run(self.turn(turn.user))
-                self.screen.line(f"  {outcome.status}", dim=True)
+                self.screen.line(f"  {outcome.status}", "dim")
                 replay.end()
                 yield outcome
 
-    def once(self, message: str) -> Outcome:
+    def once(self, message: str) -> TurnOutcome:
         """Answer one message."""
         with _loop() as runner:
             try:
                 outcome = runner.run(self.turn(message))
             finally:
                 runner.run(self._close())
-        self.screen.line(f"  {outcome.status}", dim=True)
+        self.screen.line(f"  {outcome.status}", "dim")
         return outcome
 
     # ---- one turn
 
-    async def turn(self, message: str) -> Outcome:
+    async def turn(self, message: str) -> TurnOutcome:
         """Answer a message and show it.
 
         Raises:
@@ -215,8 +215,8 @@ class Talk:
                 self._transcript.add(conversation.messages[before:])
         assert done is not None and conversation.report is not None  # a turn ends with both
         if done.stop != "end":
-            self.screen.line(f"  ⊘ stopped: {_STOPPED[done.stop]}", fg="yellow")
-        return Outcome(message, done, tuple(activities), tuple(saved), conversation.report)
+            self.screen.line(f"  ⊘ stopped: {_STOPPED[done.stop]}", "yellow")
+        return TurnOutcome(message, done, tuple(activities), tuple(saved), conversation.report)
 
     async def _close(self) -> None:
         close = getattr(self.agent.model, "aclose", None)
@@ -236,7 +236,7 @@ class Talk:
                 return
             message = line.strip()
             if message and not typed:
-                self.screen.line(f"{_PROMPT}{harmless(message)}", bold=True)
+                self.screen.line(f"{_PROMPT}{harmless(message)}", "bold")
             if message:
                 yield message
 

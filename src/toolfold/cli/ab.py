@@ -17,14 +17,15 @@ import click
 from toolfold.cli import options
 from toolfold.cli.models import model_options, open_model
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.terminal import columns, padded
 
 if TYPE_CHECKING:
     from toolfold.evaluation.ab.measures import Measures
     from toolfold.evaluation.ab.prices import Prices
-    from toolfold.evaluation.ab.run import Plan, Task
+    from toolfold.evaluation.ab.run_record import Run
+    from toolfold.evaluation.ab.runner import Plan, Task
     from toolfold.evaluation.ab.scenario import Scenario
-    from toolfold.evaluation.ab.transcript import Run
-    from toolfold.runtime.clients import Anthropic, OpenAIChat
+    from toolfold.runtime.clients.http_model import HttpModel
     from toolfold.runtime.model import Model
 
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--arms", metavar="NAMES", default="folded,unfolded", show_default=True,
-    help="What to compare: folded, unfolded, stub, prefetch",
+    help="What to compare: folded, unfolded, stub, prefetch; scripted, also bridge+describe",
 )  # fmt: skip
 @click.option(
     "--repeat", metavar="N", type=click.IntRange(1), default=1, show_default=True,
@@ -93,9 +94,10 @@ def command(
       toolfold ab --model qwen3 --base-url http://localhost:8080/v1 --repeat 3
       toolfold ab --model claude-haiku-4-5 --api anthropic --arms folded,unfolded,prefetch
     """
+    from toolfold.evaluation.ab.arms import arms_named
     from toolfold.evaluation.ab.prices import load_prices
-    from toolfold.evaluation.ab.run import Plan, arms_named, tasks
-    from toolfold.evaluation.ab.run import scripted as scripted_model
+    from toolfold.evaluation.ab.runner import Plan, tasks
+    from toolfold.evaluation.ab.runner import scripted as scripted_model
     from toolfold.evaluation.ab.scenarios import scenarios_named
     from toolfold.runtime.profiles import profile_named
 
@@ -108,13 +110,18 @@ def command(
     chosen_arms = arms_named([name.strip() for name in arms.split(",") if name.strip()])
     if not chosen_arms:
         raise ConfigError("`--arms` names none", hint="write, say, --arms folded,unfolded")
+    if not scripted and (planned := [arm.name for arm in chosen_arms if arm.habits]):
+        raise ConfigError(
+            f"the arm {planned[0]!r} is for a model that follows a plan",
+            hint="leave it out, or add --scripted",
+        )
     table = load_prices(prices)
     client = (
         None
         if scripted
         else open_model(model, base_url, api, api_key_env, instead="toolfold ab --scripted")
     )
-    make: Callable[[Scenario], Model] = scripted_model() if client is None else (lambda _: client)
+    make: Callable[[Task], Model] = scripted_model() if client is None else (lambda _: client)
     plan = Plan(make, profile_named(profile), timeout, concurrency)
     todo = list(tasks(chosen, chosen_arms, repeat))
     record = _Record(Path(out) if out else _default_folder(), table, todo, api_key_env)
@@ -134,7 +141,7 @@ class _Record:
     """What was measured so far, and where it is written."""
 
     def __init__(self, folder: Path, prices: Prices, todo: Sequence[Task], key: str | None) -> None:
-        from toolfold.evaluation.ab.transcript import make_folder
+        from toolfold.evaluation.ab.run_record import make_folder
         from toolfold.redact import Redactor
 
         self.folder = folder
@@ -154,8 +161,8 @@ class _Record:
     def add(self, task: Task, run: Run) -> None:
         """Measure a run and write its transcript."""
         from toolfold.evaluation.ab.measures import measured
-        from toolfold.evaluation.ab.run import catalog_of
-        from toolfold.evaluation.ab.transcript import save
+        from toolfold.evaluation.ab.run_record import save
+        from toolfold.evaluation.ab.runner import catalog_of
 
         redact = self._redactor.redact
         made = measured(task.scenario, run, catalog_of(task.scenario), self._prices)
@@ -219,12 +226,12 @@ def _hold(
     todo: Sequence[Task],
     plan: Plan,
     record: _Record,
-    client: OpenAIChat | Anthropic | None,
+    client: HttpModel | None,
     *,
     quiet: bool,
 ) -> bool:
     """Make the runs; return whether all were made."""
-    from toolfold.evaluation.ab.run import hold
+    from toolfold.evaluation.ab.runner import hold
 
     with click.progressbar(
         length=len(todo), label="runs", file=sys.stderr,
@@ -256,9 +263,9 @@ def _list(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
         listed = [{"name": s.name, "about": s.about, "turns": len(s.turns)} for s in scenarios]
         options.print_json({"scenarios": listed})
         return
-    width = max(len(scenario.name) for scenario in scenarios)
+    width = max(columns(scenario.name) for scenario in scenarios)
     for scenario in scenarios:
-        click.echo(f"{scenario.name:{width}}  {options.dim(scenario.about)}")
+        click.echo(f"{padded(scenario.name, width)}  {options.dim(scenario.about)}")
 
 
 def _print(record: _Record, *, as_json: bool) -> None:
@@ -273,10 +280,7 @@ def _print(record: _Record, *, as_json: bool) -> None:
             [row.scenario, row.arm, *(cell(row) for _, _, cell in COLUMNS)]
             for row in rows(record.measures)
         ]
-        widths = [max(map(len, column)) for column in zip(heads, *table, strict=True)]
-        click.echo(options.bold(_line(heads, widths)))
-        for cells in table:
-            click.echo(_line(cells, widths))
+        options.print_table([heads, *table], words=2)
     early = [run for run in record.measures if run.error]
     if early:
         count = f"{len(early)} of {len(record.measures)} runs ended early"
@@ -285,10 +289,3 @@ def _print(record: _Record, *, as_json: bool) -> None:
         if run.problems and not run.error:
             click.echo(f"{run.label}: {'; '.join(run.problems)}", err=True)
     click.echo(f"report: {record.folder / 'report.html'}", err=True)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    words, numbers = cells[:2], cells[2:]
-    left = [f"{cell:{width}}" for cell, width in zip(words, widths[:2], strict=True)]
-    right = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[2:], strict=True)]
-    return "  ".join([*left, *right])

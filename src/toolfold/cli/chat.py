@@ -13,7 +13,7 @@ from toolfold.cli.models import model_options, open_model
 from toolfold.errors import UnknownToolError
 
 if TYPE_CHECKING:
-    from toolfold.chat import Outcome, Replay, Screen
+    from toolfold.chat import Replay, Screen, TurnOutcome
     from toolfold.runtime import Agent, Hook, PendingCall, Registry
 
 
@@ -182,7 +182,7 @@ def _check_results(replay: Replay, agent: Agent) -> None:
             raise UnknownToolError(name, near=folded.catalog.near(name))
 
 
-def _print(outcome: Outcome, screen: Screen, *, as_json: bool) -> None:
+def _print(outcome: TurnOutcome, screen: Screen, *, as_json: bool) -> None:
     from toolfold.chat.screen import harmless
 
     if as_json:

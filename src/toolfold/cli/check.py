@@ -18,6 +18,7 @@ from toolfold.json_values import compact
 from toolfold.retrievability import Retrievability, retrievability
 from toolfold.scope import Scope
 from toolfold.settings import Settings
+from toolfold.terminal import styled
 from toolfold.tokens import estimate
 from toolfold.tool import Tool
 from toolfold.wire import write
@@ -145,14 +146,14 @@ class CheckReport:
         """Print the report for a person."""
         for finding in self.findings:
             colour = "red" if finding.severity == "error" else "yellow"
-            label = click.style(f"{finding.severity}: {finding.kind}", fg=colour)
+            label = styled(f"{finding.severity}: {finding.kind}", colour)
             about = f"{', '.join(finding.tools)}: " if finding.tools else ""
             click.echo(f"{label}: {about}{finding.message}")
         for item in self.lost:
             how = "its own description" if item.by_description is None else "a paraphrase"
             shadows = f"; shadowed by {', '.join(item.shadowed_by)}" if item.shadowed_by else ""
             words = f"; worth adding: {', '.join(item.words_to_add)}" if item.words_to_add else ""
-            label = click.style("hard to find", fg="yellow")
+            label = styled("hard to find", "yellow")
             click.echo(f"{label}: {item.name}: not by {how}{shadows}{words}")
         if self.retrieval:
             own = sum(item.by_description is not None for item in self.retrieval)

@@ -14,6 +14,7 @@ from toolfold.demo.host import SYSTEM, DemoHost
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
 from toolfold.settings import Settings
+from toolfold.terminal import styled
 from toolfold.tool import Json
 
 _WINDOW = 131_072
@@ -95,7 +96,7 @@ def _title(text: str) -> None:
 
 
 def _call(name: str, arguments: Json) -> str:
-    return click.style(f"   {name}({json.dumps(arguments)})", fg="cyan")
+    return styled(f"   {name}({json.dumps(arguments)})", "cyan")
 
 
 def _answer(folded: Folded, name: str, arguments: Json) -> None:

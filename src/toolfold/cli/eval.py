@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -119,21 +120,16 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _print(results: list[Result], by_category: bool) -> None:
-    names = [f"{r.corpus} {r.ranker}" for r in results]
-    if by_category:
-        names += [f"  {category}" for r in results for category in r.categories]
-    width = max(map(len, names), default=0)
-    head = "".join(f"{name.replace('_rate', ''):>12}" for name in _COLUMNS)
-    click.echo(options.bold(f"{'':{width}}{head}{'p50 ms':>9}{'p95 ms':>9}{'build ms':>10}"))
+    heads = (name.replace("_rate", "") for name in _COLUMNS)
+    rows = [["", *heads, "p50 ms", "p95 ms", "build ms"]]
+    aside: list[int] = []
     for result in results:
-        cells = "".join(_cell(result.metrics[name]) for name in _COLUMNS)
-        label = f"{result.corpus} {result.ranker}"
-        times = f"{result.ms_p50:9.3f}{result.ms_p95:9.3f}{result.build_ms:10.0f}"
-        click.echo(f"{label:{width}}{cells}{times}")
-        if by_category:
-            for category, metrics in result.categories.items():
-                cells = "".join(_cell(metrics[name]) for name in _COLUMNS)
-                click.echo(options.dim(f"{'  ' + category:{width}}{cells}"))
+        times = (f"{result.ms_p50:.3f}", f"{result.ms_p95:.3f}", f"{result.build_ms:.0f}")
+        rows.append([f"{result.corpus} {result.ranker}", *_cells(result.metrics), *times])
+        for category, metrics in result.categories.items() if by_category else ():
+            aside.append(len(rows))
+            rows.append([f"  {category}", *_cells(metrics), *("" for _ in times)])
+    options.print_table(rows, aside=aside)
     for ranker in dict.fromkeys(result.ranker for result in results):
         own = [r.metrics["recall@5"] for r in results if r.ranker == ranker]
         told = [value for value in own if value is not None]
@@ -148,5 +144,6 @@ def _print(results: list[Result], by_category: bool) -> None:
             click.echo(options.dim(f"{label}: recall@5 between {low:.3f} and {high:.3f} (95 %)"))
 
 
-def _cell(value: float | None) -> str:
-    return f"{'-':>12}" if value is None else f"{value:12.3f}"
+def _cells(metrics: Mapping[str, float | None]) -> list[str]:
+    values = (metrics[name] for name in _COLUMNS)
+    return ["-" if value is None else f"{value:.3f}" for value in values]

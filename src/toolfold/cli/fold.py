@@ -13,6 +13,7 @@ from toolfold.cli.setting_options import setting_options
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
 from toolfold.settings import Settings
+from toolfold.terminal import styled
 from toolfold.tool import Shape
 from toolfold.wire import read
 
@@ -105,7 +106,7 @@ def _print_diff(folded: Folded) -> None:
     seen = {tool.name for entry in read(folded.tools) for tool in entry.tools}
     for name in left:
         stays = folded.catalog[name].wire_name in seen or name in seen
-        click.secho(f"{'~' if stays else '-'} {name}", fg="yellow" if stays else "red")
+        click.echo(styled(f"{'~' if stays else '-'} {name}", "yellow" if stays else "red"))
     for name in entered:
-        click.secho(f"+ {name}", fg="green")
+        click.echo(styled(f"+ {name}", "green"))
     click.echo(str(folded.report))

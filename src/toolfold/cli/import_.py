@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolfold.cli import options
+from toolfold.terminal import styled
 
 if TYPE_CHECKING:
     from toolfold.setup.client_programs import ClientProgram, Machine
@@ -91,7 +92,7 @@ def _show(plan: ImportPlan, machine: Machine) -> None:
         if found.has_toolfold:
             click.echo(f"  {options.dim('toolfold itself is there')}")
         if found.problem:
-            click.echo(f"  {click.style('not read', fg='yellow')}: {found.problem}")
+            click.echo(f"  {styled('not read', 'yellow')}: {found.problem}")
 
 
 def _fate(item: Taken) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import logging
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from toolfold.errors import CatalogError, ConfigError, ToolfoldError
+from toolfold.terminal import styled, wants_colour
 
 __all__ = ["main"]
 
@@ -34,7 +34,7 @@ _COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class LazyGroup(click.Group):
     """Commands that are imported when they are run, so that help is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -103,15 +103,15 @@ def _clause(text: str) -> str:
 
 
 def _fail(message: str, hint: str | None, code: int) -> None:
-    click.echo(f"{click.style('error', fg='red', bold=True)}: {message}", err=True)
+    click.echo(f"{styled('error', 'red', 'bold')}: {message}", err=True)
     if hint:
-        click.echo(f"\n{click.style('hint', fg='cyan')}: {hint}", err=True)
+        click.echo(f"\n{styled('hint', 'cyan')}: {hint}", err=True)
     sys.exit(code)
 
 
 @click.group(
     "toolfold",
-    cls=Commands,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
     epilog="""\b
 Examples:
@@ -124,7 +124,7 @@ Examples:
 @click.pass_context
 def main(context: click.Context, verbose: bool) -> None:
     """Give any LLM agent a large tool catalog for the price of three tools."""
-    if os.environ.get("NO_COLOR"):
+    if not wants_colour():
         context.color = False
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,

@@ -12,14 +12,12 @@ import click
 from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
-    from toolfold.runtime.clients import Anthropic, OpenAIChat
+    from toolfold.runtime.clients.http_model import HttpModel
 
 __all__ = ["Api", "model_options", "open_model"]
 
 Api = Literal["openai", "anthropic"]
 F = TypeVar("F", bound=Callable[..., Any])
-
-_KEYS: dict[Api, str] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 def model_options(function: F) -> F:
@@ -41,7 +39,7 @@ def model_options(function: F) -> F:
 
 def open_model(
     name: str | None, base_url: str | None, api: Api, key: str | None, *, instead: str
-) -> OpenAIChat | Anthropic:
+) -> HttpModel:
     """Return the client of a model.
 
     Args:
@@ -64,7 +62,7 @@ def open_model(
 
     client = OpenAIChat if api == "openai" else Anthropic
     where: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
-    return client(name, api_key=_key(base_url, _KEYS[api], key, instead), **where)
+    return client(name, api_key=_key(base_url, client.api.key_variable, key, instead), **where)
 
 
 def _key(base_url: str | None, usual: str, named: str | None, instead: str) -> str:

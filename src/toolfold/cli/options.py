@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from toolfold.errors import ConfigError, UnknownToolError
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
 from toolfold.sources.catalog_file import load_catalog, read_entries
+from toolfold.terminal import ERASE_LINE, styled, table
 from toolfold.tool import Tool
 from toolfold.wire import Entry
 
@@ -175,8 +176,8 @@ def hushed() -> Generator[None]:
 def show_progress(status: ServerStatus, done: int, count: int) -> None:
     """Say on a terminal how many servers have started."""
     if sys.stderr.isatty():
-        end = "" if done < count else "\r\x1b[K"
-        line = f"\r\x1b[K{done} of {count} servers: {status.name} {status.state}"
+        end = "" if done < count else ERASE_LINE
+        line = f"{ERASE_LINE}{done} of {count} servers: {status.name} {status.state}"
         click.echo(f"{line}{end}", nl=False, err=True)
 
 
@@ -205,11 +206,26 @@ def print_json(value: Any) -> None:
     click.echo(text.encode("utf-8", "replace").decode())
 
 
+def print_table(
+    rows: Sequence[Sequence[str]], *, words: int = 1, aside: Sequence[int] = ()
+) -> None:
+    """Print a table whose first row is its heads.
+
+    Args:
+        rows: The cells of each row.
+        words: How many columns, from the left, hold words and not numbers.
+        aside: The places of rows that stand back.
+    """
+    for place, line in enumerate(table(rows, words=words)):
+        style = bold if place == 0 else dim if place in aside else str
+        click.echo(style(line))
+
+
 def bold(text: str) -> str:
     """Return text that stands out on a terminal."""
-    return click.style(text, bold=True)
+    return styled(text, "bold")
 
 
 def dim(text: str) -> str:
     """Return text that stands back on a terminal."""
-    return click.style(text, dim=True)
+    return styled(text, "dim")

@@ -12,6 +12,7 @@ from toolfold.cli import options
 from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
+    from toolfold.catalog import Catalog
     from toolfold.evaluation.growth import Growth
     from toolfold.evaluation.replay import Replayed
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     help="unfolded, bridge, stub, bridge+prefetch or bridge+describe; repeatable  [default: all]",
 )  # fmt: skip
 @options.catalog_option
+@click.option(
+    "--tools", "tool_files", metavar="FILE", multiple=True,
+    help="Run this Python file and take its tools, as `toolfold chat` does; repeatable",
+)  # fmt: skip
 @click.option(
     "--growth", metavar="FILE", help="Draw how a long conversation's prompt grows, as SVG"
 )
@@ -39,6 +44,7 @@ def command(
     files: tuple[str, ...],
     strategies: tuple[str, ...],
     catalog: str | None,
+    tool_files: tuple[str, ...],
     growth: str | None,
     turns: int,
     budget: int | None,
@@ -46,34 +52,37 @@ def command(
 ) -> None:
     """Run recorded conversations through any strategy.
 
-    FILE is a transcript of `toolfold ab`, or a trace: JSON lines, described in the guide on
-    the live A/B. Without FILE the bundled traces are run. No model is asked: one that
-    follows the record finds its way through the tools it sees, and what that costs is
-    counted. Tokens are characters over four; `new` are those that the request before did
-    not have in common.
+    FILE is a transcript of `toolfold chat` or `toolfold ab`, or a trace: JSON lines,
+    described in the guide on the live A/B. Without FILE the bundled traces are run. No model
+    is asked: one that follows the record finds its way through the tools it sees, and what
+    that costs is counted. Tokens are characters over four; `new` are those that the request
+    before did not have in common.
+
+    A transcript of a chat has the bundled tools where --catalog and --tools name no others.
 
     With --growth and no FILE, only the growth is drawn, over --catalog or the bundled one.
 
     \b
     Examples:
       toolfold replay
+      toolfold replay talk.jsonl --tools tools.py
       toolfold replay .toolfold/ab/20260302-090000/transcripts/*.json --strategy bridge
       toolfold replay --growth growth.svg --catalog tools.json
     """
-    from toolfold.evaluation.replay import replay, strategies_named
+    from toolfold.evaluation.ab.arms import ARMS, arms_named
+    from toolfold.evaluation.replay import replay
     from toolfold.evaluation.trace import TRACES, read_trace
     from toolfold.runtime.agent import Limits
-    from toolfold.sources.catalog_file import load_catalog
 
-    chosen = strategies_named(strategies)
-    tools = load_catalog(catalog) if catalog else None
+    chosen = arms_named(strategies or tuple(ARMS), "strategy")
+    tools, core = _tools(catalog, tool_files)
     grown = _grown(growth, tools, turns, budget) if growth else None
     limits = Limits(discovery_tokens=budget) if budget else Limits()
     results: list[Replayed] = []
     if files or not growth:
         for file in files or sorted(map(str, TRACES.glob("*.jsonl"))):
-            trace = read_trace(file, tools)
-            results += [replay(trace, strategy, limits) for strategy in chosen]
+            trace = read_trace(file, tools, core)
+            results += [replay(trace, arm, limits) for arm in chosen]
     if as_json:
         value = {"results": [result.as_json() for result in results]}
         options.print_json({**value, "growth": grown.as_json()} if grown else value)
@@ -84,13 +93,27 @@ def command(
         _print_growth(grown)
 
 
-def _grown(file: str, catalog: object, turns: int, budget: int | None) -> Growth:
-    from toolfold.catalog import Catalog
+def _tools(
+    catalog: str | None, files: tuple[str, ...]
+) -> tuple[Catalog | None, tuple[str, ...] | None]:
+    """Return the tools that take the place of a record's own, if any do, and their core."""
+    if files:
+        from toolfold.catalog import Catalog
+        from toolfold.chat import open_tools
+
+        registry = open_tools(files, catalog)
+        core = tuple(entry.tool.name for entry in registry.entries if entry.core)
+        return Catalog(registry.tools()), core
+    from toolfold.sources.catalog_file import load_catalog
+
+    return (load_catalog(catalog), None) if catalog else (None, None)
+
+
+def _grown(file: str, catalog: Catalog | None, turns: int, budget: int | None) -> Growth:
     from toolfold.demo import demo_catalog
     from toolfold.evaluation.growth import growth, growth_svg
 
-    tools = catalog if isinstance(catalog, Catalog) else demo_catalog()
-    grown = growth(tools, turns=turns, budget=budget)
+    grown = growth(catalog or demo_catalog(), turns=turns, budget=budget)
     try:
         Path(file).write_text(growth_svg(grown), encoding="utf-8")
     except OSError as error:
@@ -115,10 +138,7 @@ def _print(results: Sequence[Replayed]) -> None:
         ]
         for result in shown
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    click.echo(options.bold(_line(heads, widths)))
-    for row in rows:
-        click.echo(_line(row, widths))
+    options.print_table([heads, *rows], words=2)
     by_name = {total.strategy: total for total in totals}
     plain, ahead = by_name.get("bridge"), by_name.get("bridge+prefetch")
     if plain and ahead and plain.usage.prompt:
@@ -156,19 +176,14 @@ def _totals(results: Sequence[Replayed]) -> list[Replayed]:
 
 def _print_growth(grown: Growth) -> None:
     lines = grown.lines
-    click.echo(options.bold("turn" + "".join(f"{name:>20}" for name in lines)))
     last = grown.folded.turns
-    for turn in sorted({1, *range(5, last, 5), last}):
-        cells = "".join(f"{line[turn - 1]:20,}" for line in lines.values())
-        click.echo(f"{turn:4}{cells}")
+    rows = [
+        [str(turn), *(f"{line[turn - 1]:,}" for line in lines.values())]
+        for turn in sorted({1, *range(5, last, 5), last})
+    ]
+    options.print_table([["turn", *lines], *rows], words=0)
     discovery = max(grown.folded.discoveries)
     click.echo(
         f"at most {discovery:,} tokens of searches' answers in a prompt; the budget is "
         f"{grown.budget:,}"
     )
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    left = [f"{cell:{width}}" for cell, width in zip(cells[:2], widths[:2], strict=True)]
-    right = [f"{cell:>{width}}" for cell, width in zip(cells[2:], widths[2:], strict=True)]
-    return "  ".join([*left, *right])

@@ -17,6 +17,7 @@ from toolfold.errors import ToolfoldError, UnknownToolError
 from toolfold.invisible import shown
 from toolfold.serve.trust import verdicts as trust
 from toolfold.serve.trust.store import Book, TrustEntry, TrustStore, Waiting
+from toolfold.terminal import Style, styled
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -339,7 +340,7 @@ def _line(item: FoundTools) -> None:
     if waiting is not None:
         click.echo(f"  {item.shown_name}  {options.dim(waiting.reason)}")
         for mark in waiting.marks:
-            click.echo(f"    {click.style('note', fg='yellow')}: {mark}")
+            click.echo(f"    {styled('note', 'yellow')}: {mark}")
 
 
 def _show(item: FoundTools) -> None:
@@ -349,11 +350,12 @@ def _show(item: FoundTools) -> None:
         state += ", rejected"
     name = waiting.fingerprint if waiting else approved.fingerprint if approved else ""
     click.echo(f"{options.bold(item.shown_name)}  {options.dim(f'{state}, {name[:12]}')}")
+    colours: dict[str, Style] = {"-": "red", "+": "green"}
     for line in trust.entry_difference(item.entry).splitlines():
-        colour = {"-": "red", "+": "green"}.get(line[2:3]) if line.startswith("  ") else None
-        click.echo(click.style(line, fg=colour) if colour else line)
+        colour = colours.get(line[2:3]) if line.startswith("  ") else None
+        click.echo(styled(line, colour) if colour else line)
     for mark in waiting.marks if waiting else ():
-        click.echo(f"{click.style('note', fg='yellow')}: {mark}")
+        click.echo(f"{styled('note', 'yellow')}: {mark}")
 
 
 def _object(item: FoundTools) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Measuring search: labelled requests in, recall and milliseconds out."""
 
-from toolfold.evaluation.corpus import Corpus, Request, load_corpus
+from toolfold.evaluation.corpus import Corpus, LabelledRequest, load_corpus
 from toolfold.evaluation.measure import Result, measure
 
-__all__ = ["Corpus", "Request", "Result", "load_corpus", "measure"]
+__all__ = ["Corpus", "LabelledRequest", "Result", "load_corpus", "measure"]

@@ -16,10 +16,10 @@ from toolfold.catalog import Catalog
 from toolfold.errors import CatalogError
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["Corpus", "Request", "load_corpus"]
+__all__ = ["Corpus", "LabelledRequest", "load_corpus"]
 
 
-class Request(NamedTuple):
+class LabelledRequest(NamedTuple):
     """One labelled request."""
 
     query: str
@@ -34,7 +34,7 @@ class Corpus(NamedTuple):
 
     name: str
     catalog: Catalog
-    requests: tuple[Request, ...]
+    requests: tuple[LabelledRequest, ...]
     unknown: tuple[str, ...] = ()
     """Names in `gold` that the catalog lacks: they count as not found."""
 
@@ -108,11 +108,13 @@ def _rows(file: Path) -> list[tuple[int, Json]]:
     return rows
 
 
-def _request(row: Json, file: Path, number: int) -> Request:
+def _request(row: Json, file: Path, number: int) -> LabelledRequest:
     if not is_object(row) or not isinstance(row.get("query"), str) or not is_array(row.get("gold")):
         raise CatalogError(
             f"`{file}`, line {number}: not a labelled request",
             hint='write {"query": "…", "gold": ["…"]}',
         )
     gold = frozenset(name for name in row["gold"] if isinstance(name, str))
-    return Request(row["query"], gold, str(row.get("split") or ""), str(row.get("category") or ""))
+    return LabelledRequest(
+        row["query"], gold, str(row.get("split") or ""), str(row.get("category") or "")
+    )

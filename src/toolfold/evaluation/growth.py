@@ -15,10 +15,11 @@ from toolfold.arguments import check
 from toolfold.bounds import first_sentence
 from toolfold.catalog import Catalog
 from toolfold.errors import CatalogError
-from toolfold.evaluation.ab.planned import Need, Step
+from toolfold.evaluation.ab.arms import ARMS
+from toolfold.evaluation.ab.planned import Need, TurnPlan
 from toolfold.evaluation.plot import lines_svg
-from toolfold.evaluation.replay import STRATEGIES, Replayed, replay
-from toolfold.evaluation.trace import Said, Trace, filler
+from toolfold.evaluation.replay import Replayed, replay
+from toolfold.evaluation.trace import Trace, TraceTurn, filler
 from toolfold.runtime.agent import Limits
 from toolfold.signature import follow
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
@@ -83,9 +84,9 @@ def growth(catalog: Catalog, *, turns: int = 30, budget: int | None = None) -> G
     return Growth(
         len(catalog),
         limits.discovery_tokens,
-        replay(trace, STRATEGIES["unfolded"], limits),
-        replay(trace, STRATEGIES["bridge"], limits),
-        replay(trace, STRATEGIES["bridge"], endless),
+        replay(trace, ARMS["unfolded"], limits),
+        replay(trace, ARMS["bridge"], limits),
+        replay(trace, ARMS["bridge"], endless),
     )
 
 
@@ -117,8 +118,10 @@ def _need(tool: Tool) -> Need | None:
     return Need(words, tool.name, arguments, again=tool.name)
 
 
-def _said(need: Need) -> Said:
-    return Said(f"Please do this for me: {need.words}", Step((need,), "Done."), (filler(_RESULT),))
+def _said(need: Need) -> TraceTurn:
+    return TraceTurn(
+        f"Please do this for me: {need.words}", TurnPlan((need,), "Done."), (filler(_RESULT),)
+    )
 
 
 # ---- arguments that a schema takes

@@ -14,7 +14,7 @@ from math import log2
 from statistics import fmean
 
 from toolfold.bridge import Bridge
-from toolfold.evaluation.corpus import Corpus, Request
+from toolfold.evaluation.corpus import Corpus, LabelledRequest
 from toolfold.settings import Settings
 
 __all__ = ["Interval", "Result", "measure", "percentile"]
@@ -92,7 +92,7 @@ def measure(
     )
 
 
-def _metrics(answered: Sequence[tuple[Request, Sequence[str]]]) -> dict[str, float | None]:
+def _metrics(answered: Sequence[tuple[LabelledRequest, Sequence[str]]]) -> dict[str, float | None]:
     served = [(request, names) for request, names in answered if request.gold]
     unserved = [names for request, names in answered if not request.gold]
     return {
@@ -106,16 +106,16 @@ def _metrics(answered: Sequence[tuple[Request, Sequence[str]]]) -> dict[str, flo
     }
 
 
-def recall(request: Request, names: Sequence[str], k: int) -> float:
+def recall(request: LabelledRequest, names: Sequence[str], k: int) -> float:
     """Return which share of the gold tools is among the first k."""
     return len(request.gold.intersection(names[:k])) / len(request.gold)
 
 
-def _reciprocal_rank(request: Request, names: Sequence[str]) -> float:
+def _reciprocal_rank(request: LabelledRequest, names: Sequence[str]) -> float:
     return next((1 / rank for rank, name in enumerate(names, 1) if name in request.gold), 0.0)
 
 
-def _ndcg(request: Request, names: Sequence[str], k: int) -> float:
+def _ndcg(request: LabelledRequest, names: Sequence[str], k: int) -> float:
     gained = sum(1 / log2(i + 2) for i, name in enumerate(names[:k]) if name in request.gold)
     return gained / sum(1 / log2(i + 2) for i in range(min(k, len(request.gold))))
 

@@ -8,47 +8,20 @@ sees, so the round trips and tokens are those of the strategy. No model is asked
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from toolfold.errors import ConfigError
-from toolfold.evaluation.ab.planned import Habits, PlannedModel
-from toolfold.evaluation.trace import Said, Trace
+from toolfold.evaluation.ab.arms import Arm
+from toolfold.evaluation.ab.planned import PlannedModel
+from toolfold.evaluation.trace import Trace, TraceTurn
 from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.messages import Message, ResultMessage, UserMessage
 from toolfold.runtime.model import Request, Usage, prompt_text
-from toolfold.settings import Settings
 from toolfold.sources.calls import Output, PendingCall
 from toolfold.sources.registry import Registry
 from toolfold.tokens import estimate
 from toolfold.tool import Json
 
-__all__ = ["STRATEGIES", "Replayed", "Strategy", "replay", "strategies_named"]
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """One way to show tools, and to go about them."""
-
-    name: str
-    settings: Settings
-    prefetch: bool = False
-    habits: Habits | None = None
-
-
-_ON = Settings(enabled="on", cache_dir="off")
-
-STRATEGIES = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy("unfolded", replace(_ON, enabled="off")),
-        Strategy("bridge", _ON),
-        Strategy("stub", replace(_ON, strategy="stub")),
-        Strategy("bridge+prefetch", _ON, prefetch=True),
-        Strategy("bridge+describe", _ON, habits=Habits(describes_first=True)),
-    )
-}
-"""The strategies, by name."""
+__all__ = ["Replayed", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +63,19 @@ class Replayed:
         }
 
 
-def strategies_named(names: Sequence[str]) -> tuple[Strategy, ...]:
-    """Return the strategies of these names; all where none is given.
-
-    Raises:
-        ConfigError: A name is none.
-    """
-    for name in names:
-        if name not in STRATEGIES:
-            there = ", ".join(STRATEGIES)
-            raise ConfigError(f"no strategy is named {name!r}", hint=f"there are: {there}")
-    return tuple(STRATEGIES[name] for name in dict.fromkeys(names or STRATEGIES))
+def replay(trace: Trace, arm: Arm, limits: Limits | None = None) -> Replayed:
+    """Return what a conversation costs in an arm."""
+    return asyncio.run(_replay(trace, arm, limits or Limits()))
 
 
-def replay(trace: Trace, strategy: Strategy, limits: Limits | None = None) -> Replayed:
-    """Return what a conversation costs under a strategy."""
-    return asyncio.run(_replay(trace, strategy, limits or Limits()))
-
-
-async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
+async def _replay(trace: Trace, arm: Arm, limits: Limits) -> Replayed:
     host = _Host()
-    model = PlannedModel([said.step for said in trace.turns], strategy.habits, name="replayed")
+    model = PlannedModel([said.plan for said in trace.turns], arm.habits, name="replayed")
     agent = Agent(
         model,
         host.registry(trace),
-        settings=strategy.settings,
-        prefetch=strategy.prefetch,
+        settings=arm.settings,
+        prefetch=arm.prefetch,
         limits=limits,
     )
     conversation = agent.conversation()
@@ -126,16 +86,16 @@ async def _replay(trace: Trace, strategy: Strategy, limits: Limits) -> Replayed:
         host.expect(said)
         done = await conversation.ask(said.user)
         trips += done.round_trips
-        met += len(said.step.needs) - len(host.due)
+        met += len(said.plan.needs) - len(host.due)
         largest = max(model.requests, key=_size)
         prompts.append(_size(largest))
         discoveries.append(_discovery(largest))
         model.requests.clear()
     return Replayed(
         trace.name,
-        strategy.name,
+        arm.name,
         turns=len(trace.turns),
-        needs=sum(len(said.step.needs) for said in trace.turns),
+        needs=sum(len(said.plan.needs) for said in trace.turns),
         met=met,
         round_trips=trips,
         usage=conversation.usage,
@@ -166,9 +126,9 @@ class _Host:
         self.due: list[tuple[str | None, str]] = []
         """The needs of this turn that were not met yet: their tools, and what these return."""
 
-    def expect(self, said: Said) -> None:
+    def expect(self, said: TraceTurn) -> None:
         """Take up the next turn."""
-        tools = [need.tool for need in said.step.needs]
+        tools = [need.tool for need in said.plan.needs]
         self.due = list(zip(tools, said.results, strict=True))
 
     def registry(self, trace: Trace) -> Registry:

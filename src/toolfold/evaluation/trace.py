@@ -2,7 +2,7 @@
 
 A file in JSON lines: first an object that names the trace and its catalog, then one turn a
 line with what the user said, the tools that served it and the answer. A transcript of
-`toolfold ab` is a trace too.
+`toolfold ab` is a trace too, and so is one of `toolfold chat`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from pathlib import Path
 from toolfold.catalog import Catalog
 from toolfold.demo import demo_catalog
 from toolfold.errors import CatalogError
-from toolfold.evaluation.ab.planned import Need, Step
-from toolfold.evaluation.ab.reading import made, real_call, searched_needs
-from toolfold.evaluation.ab.tools import CORE, folded_tools
-from toolfold.evaluation.ab.transcript import Run, TurnRecord, from_json
+from toolfold.evaluation.ab.planned import Need, TurnPlan
+from toolfold.evaluation.ab.run_record import Run, from_json
+from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools
+from toolfold.evaluation.ab.transcript_reading import made, real_call, searched_needs, turns_of
+from toolfold.runtime.message_json import message_from_json
+from toolfold.runtime.messages import Message, ModelMessage
 from toolfold.sources.catalog_file import load_catalog
-from toolfold.tool import Json, is_array, is_object
+from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["TRACES", "Said", "Trace", "filler", "read_trace"]
+__all__ = ["TRACES", "Trace", "TraceTurn", "filler", "read_trace"]
 
 TRACES = Path(__file__).with_name("traces")
 """The bundled traces, over the bundled catalog."""
@@ -36,11 +38,11 @@ _HEAD_KEYS = {"trace", "about", "catalog", "core"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TraceTurn:
     """One turn of a trace: what the user said, and what is done about it."""
 
     user: str
-    step: Step
+    plan: TurnPlan
     results: tuple[str, ...]
     """What each need's tool returns."""
 
@@ -54,20 +56,29 @@ class Trace:
     core: tuple[str, ...]
     """The tools that are never folded."""
 
-    turns: tuple[Said, ...]
+    turns: tuple[TraceTurn, ...]
 
 
-def read_trace(file: str | Path, catalog: Catalog | None = None) -> Trace:
+def read_trace(
+    file: str | Path, catalog: Catalog | None = None, core: Iterable[str] | None = None
+) -> Trace:
     """Return the conversation that a file holds.
 
     Args:
-        file: A trace in JSON lines, or a transcript of `toolfold ab`.
-        catalog: The tools to take in place of those that the file names.
+        file: A trace in JSON lines, or a transcript of `toolfold ab` or `toolfold chat`.
+        catalog: The tools to take in place of those that the file names; a transcript of
+            `toolfold chat` names none, and has the bundled ones.
+        core: The tools that are never folded, in place of those that the file names.
 
     Raises:
         CatalogError: The file cannot be read. The error names the line.
     """
-    path = Path(file)
+    trace = _read(Path(file), catalog)
+    return trace if core is None else replace(trace, core=tuple(core))
+
+
+def _read(path: Path, catalog: Catalog | None) -> Trace:
+    file = str(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,13 +86,14 @@ def read_trace(file: str | Path, catalog: Catalog | None = None) -> Trace:
         raise CatalogError(f"cannot read `{file}`: {why}", hint="check the path") from None
     transcript = _transcript(text)
     if transcript is not None:
-        trace = _from_run(from_json(transcript, f"`{file}`"))
-        return replace(trace, catalog=catalog) if catalog else trace
+        return _from_run(from_json(transcript, f"`{file}`"), catalog, f"`{file}`")
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     values = [(f"`{file}`, line {i}", _object(line, f"`{file}`, line {i}")) for i, line in lines]
     if not values:
         raise CatalogError(f"`{file}` is empty", hint="give a trace, one turn a line")
     where, head = values[0]
+    if "role" in head:
+        return _from_messages([_message(value, at) for at, value in values], catalog, path)
     _check_keys(head, _HEAD_KEYS, where)
     if not isinstance(head.get("trace"), str):
         raise CatalogError(f"{where} does not name the trace", hint='begin with {"trace": "name"}')
@@ -117,7 +129,7 @@ def _catalog(named: Json, trace: Path, where: str) -> Catalog:
     return load_catalog(trace.parent / named)
 
 
-def _said(value: dict[str, Json], catalog: Catalog, where: str) -> Said:
+def _said(value: dict[str, Json], catalog: Catalog, where: str) -> TraceTurn:
     _check_keys(value, _TURN_KEYS, where)
     user, answer, needs = value.get("user"), value.get("answer", ""), value.get("needs", [])
     if not isinstance(user, str) or not user.strip() or not isinstance(answer, str):
@@ -125,7 +137,9 @@ def _said(value: dict[str, Json], catalog: Catalog, where: str) -> Said:
     if not is_array(needs):
         raise CatalogError(f"{where}: `needs` is no list", hint="write a list, or leave it out")
     read = [_need(need, catalog, where) for need in needs]
-    return Said(user, Step(tuple(need for need, _ in read), answer), tuple(r for _, r in read))
+    return TraceTurn(
+        user, TurnPlan(tuple(need for need, _ in read), answer), tuple(r for _, r in read)
+    )
 
 
 def _need(value: Json, catalog: Catalog, where: str) -> tuple[Need, str]:
@@ -172,37 +186,84 @@ def _texts(value: Json, where: str) -> Iterable[str]:
     return (str(item) for item in value)
 
 
-# ---- transcripts of `toolfold ab`
+# ---- transcripts of `toolfold ab` and `toolfold chat`
 
 
-def _from_run(run: Run) -> Trace:
-    tools = Catalog((*CORE, *folded_tools(run.folded, run.wanted)))
-    core = tuple(tool.name for tool in CORE)
-    return Trace(run.name, tools, core, tuple(_from_turn(turn, tools) for turn in run.turns))
+def _from_run(run: Run, catalog: Catalog | None, where: str) -> Trace:
+    tools = catalog or Catalog((*CORE, *folded_tools(run.folded, run.wanted)))
+    reader = _TurnReader(tools, where)
+    turns = tuple(reader.read(turn.messages, turn.prompt, turn.text) for turn in run.turns)
+    return Trace(run.name, tools, tuple(tool.name for tool in CORE), turns)
 
 
-def _from_turn(turn: TurnRecord, catalog: Catalog) -> Said:
-    """Return the plan that a turn came to: the calls that worked, in their order."""
-    needs: list[Need] = []
-    results: list[str] = []
-    searched: dict[str, str] = {}
-    last = -1
-    for item in made(turn.messages):
-        if item.result is None or item.result.is_error:
-            continue
-        real = real_call(item.call)
-        if real is None:
-            searched |= _words_by_tool(item.result.text, searched_needs(item.call))
-            continue
-        tool = catalog.find(real[0])
+def _from_messages(messages: Sequence[Message], catalog: Catalog | None, path: Path) -> Trace:
+    from toolfold.demo.host import CORE as DEMO_CORE
+
+    tools = catalog or demo_catalog()
+    reader = _TurnReader(tools, f"`{path}`")
+    turns = tuple(reader.read(turn, turn[0].text, _answer(turn)) for turn in turns_of(messages))
+    return Trace(path.stem, tools, () if catalog else DEMO_CORE, turns)
+
+
+def _message(value: Json, where: str) -> Message:
+    try:
+        return message_from_json(value)
+    except ValueError as error:
+        hint = "give a file that `toolfold chat` wrote"
+        raise CatalogError(f"{where}: {error}", hint=hint) from None
+
+
+def _answer(turn: Sequence[Message]) -> str:
+    """Return what a turn ended with, if the model had the last word."""
+    last = turn[-1]
+    return last.text if isinstance(last, ModelMessage) and not last.calls else ""
+
+
+class _TurnReader:
+    """Makes plans of turns, one after the other.
+
+    Args:
+        catalog: The tools.
+        where: What is read, as an error names it.
+    """
+
+    def __init__(self, catalog: Catalog, where: str) -> None:
+        self._catalog = catalog
+        self._where = where
+        self._turns = 0
+        self._words: dict[str, str] = {}
+        """By tool: what was searched for when it was found, in this turn or an earlier one."""
+
+    def read(self, messages: Sequence[Message], prompt: str, answer: str) -> TraceTurn:
+        """Return the plan that a turn came to: the calls that worked, in their order."""
+        self._turns += 1
+        needs: list[Need] = []
+        results: list[str] = []
+        last = -1
+        for item in made(messages):
+            if item.result is None or item.result.is_error:
+                continue
+            real = real_call(item.call)
+            if real is None:
+                self._words |= _words_by_tool(item.result.text, searched_needs(item.call))
+                continue
+            tool = self._tool(real[0])
+            words = self._words.get(tool.shown_name, prompt)
+            waits = bool(needs) and item.reply > last
+            # A model that knew the name did not need the words to find it.
+            needs.append(Need(words, tool.name, real[1], waits=waits, again=tool.name))
+            results.append(item.result.text)
+            last = item.reply
+        return TraceTurn(prompt, TurnPlan(tuple(needs), answer), tuple(results))
+
+    def _tool(self, name: str) -> Tool:
+        tool = self._catalog.find(name)
         if tool is None:
-            continue
-        words = searched.get(tool.shown_name) or turn.prompt
-        waits = bool(needs) and item.reply > last
-        needs.append(Need(words, tool.name, real[1], waits=waits))
-        results.append(item.result.text)
-        last = item.reply
-    return Said(turn.prompt, Step(tuple(needs), turn.text), tuple(results))
+            raise CatalogError(
+                f"{self._where}, turn {self._turns}: the catalog has no {name!r}",
+                hint="give the tools that the conversation had, with --catalog or --tools",
+            )
+        return tool
 
 
 def _words_by_tool(answer: str, asked: Sequence[str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ class Says:
     calls: tuple[Call, ...] = ()
 
 
-Step: TypeAlias = Says | Callable[[Request], Says]
+ScriptedReply: TypeAlias = Says | Callable[[Request], Says]
 """A reply, or a function that makes one of the request."""
 
 
@@ -57,7 +57,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        script: Iterable[Step],
+        script: Iterable[ScriptedReply],
         *,
         name: str = "scripted",
         shape: Shape = "openai-chat",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from toolfold.runtime.loose import Loose, arguments_text, loose_json
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["CALLS_AT_MOST", "Step", "Unreadable", "Written", "calls_behind_tag", "calls_of_all"]
+__all__ = ["CALLS_AT_MOST", "CallSpan", "Unreadable", "Written", "calls_behind_tag", "calls_of_all"]
 
 CALLS_AT_MOST = 16
 """How many calls of one message are read."""
@@ -77,7 +77,7 @@ class Written(NamedTuple):
     """Whether it can be nothing but a call, even where its name is unknown."""
 
 
-class Step(NamedTuple):
+class CallSpan(NamedTuple):
     """Calls that were read, and where they end in the text."""
 
     calls: list[Written]
@@ -119,7 +119,7 @@ def calls_of_all(text: str) -> list[Written]:
     return calls
 
 
-def calls_behind_tag(text: str, at: int) -> Step:
+def calls_behind_tag(text: str, at: int) -> CallSpan:
     """Return the calls that follow a tag which says that calls follow."""
     calls: list[Written] = []
     end = at
@@ -130,7 +130,7 @@ def calls_behind_tag(text: str, at: int) -> Step:
             step = step or _named_call(text, at, tagged=True)
         step = step or _python_calls(text, at) or _json_calls(text, at, tagged=not calls)
         if step is None:
-            return Step(calls, end if calls else at)
+            return CallSpan(calls, end if calls else at)
         calls += step.calls
         end = step.end
 
@@ -154,7 +154,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 # ---- JSON
 
 
-def _json_calls(text: str, at: int, *, tagged: bool) -> Step | None:
+def _json_calls(text: str, at: int, *, tagged: bool) -> CallSpan | None:
     if text[at : at + 1] not in ("{", "["):
         return None
     read = loose_json(text, at)
@@ -163,7 +163,7 @@ def _json_calls(text: str, at: int, *, tagged: bool) -> Step | None:
     # With a bracket missing the arguments must be closed, and so stand under a key of their own.
     calls = _calls_in(read.value, tagged=tagged and not read.missing) if read else None
     if read is not None and calls:
-        return Step(calls, read.end)
+        return CallSpan(calls, read.end)
     window = at + _HINT_WINDOW
     name = _NAME_HINT.search(text, at, window)
     begun = read is None and name and _BEGINNING.match(text, at)
@@ -233,7 +233,7 @@ def _whole(text: str, at: int) -> Loose | None:
 # ---- names before arguments
 
 
-def _named_call(text: str, at: int, *, tagged: bool) -> Step | None:
+def _named_call(text: str, at: int, *, tagged: bool) -> CallSpan | None:
     """Read `name{…}`, with the marks that models put between the two."""
     match = _NAMED.match(text, at)
     if match is None:
@@ -243,13 +243,13 @@ def _named_call(text: str, at: int, *, tagged: bool) -> Step | None:
         return None
     read = _whole(text, match.end())
     if read is not None and is_object(read.value) and (sure or read.value):
-        return Step([Written(match["name"], read.value, sure)], read.end)
+        return CallSpan([Written(match["name"], read.value, sure)], read.end)
     if sure:
         raise Unreadable(match["name"])
     return None
 
 
-def _python_calls(text: str, at: int) -> Step | None:
+def _python_calls(text: str, at: int) -> CallSpan | None:
     """Read `name(key=value)`, or a list of such."""
     if not text.startswith("[", at):
         return _python_call(text, at)
@@ -259,11 +259,11 @@ def _python_calls(text: str, at: int) -> Step | None:
         calls += step.calls
         at = _after_glue(text, step.end)
         if at >= len(text) or "]" in text[step.end : at]:
-            return Step(calls, at)
+            return CallSpan(calls, at)
     return None
 
 
-def _python_call(text: str, at: int) -> Step | None:
+def _python_call(text: str, at: int) -> CallSpan | None:
     match = _PYTHON_CALL.match(text, at)
     if match is None:
         return None
@@ -281,13 +281,13 @@ def _python_call(text: str, at: int) -> Step | None:
     closing = _CLOSING.match(text, at)
     if closing is None:
         return None
-    return Step([Written(name, arguments)], closing.end())
+    return CallSpan([Written(name, arguments)], closing.end())
 
 
 # ---- names and values in tags of their own
 
 
-def _xml_call(text: str, at: int) -> Step | None:
+def _xml_call(text: str, at: int) -> CallSpan | None:
     """Read `<function=name>`, with JSON or with one tag for each argument behind it."""
     match = _XML_CALL.match(text, at)
     if match is None:
@@ -309,10 +309,10 @@ def _xml_call(text: str, at: int) -> Step | None:
     end = _XML_END.match(text, at)
     if end is None and not is_json:
         raise Unreadable(name)
-    return Step([Written(name, arguments)], end.end() if end else at)
+    return CallSpan([Written(name, arguments)], end.end() if end else at)
 
 
-def _arg_call(text: str, at: int) -> Step | None:
+def _arg_call(text: str, at: int) -> CallSpan | None:
     """Read `name` with pairs of `<arg_key>` and `<arg_value>` behind it."""
     match = _ARG_CALL.match(text, at)
     if match is None:
@@ -328,7 +328,7 @@ def _arg_call(text: str, at: int) -> Step | None:
     at = _after_glue(text, at)
     if not text.startswith("</tool_call>", at):
         raise Unreadable(name)
-    return Step([Written(name, arguments)], at)
+    return CallSpan([Written(name, arguments)], at)
 
 
 def _inner(value: str) -> str:

@@ -46,6 +46,6 @@ def chosen_ranker(settings: Settings, default: str) -> Ranker:
     ranker = RANKERS[default if settings.ranker == "default" else settings.ranker](settings)
     if not settings.reranker.enabled:
         return ranker
-    from toolfold.search.endpoint import Reranked
+    from toolfold.search.embedding_endpoint import Reranked
 
     return Reranked(ranker, settings.reranker)

@@ -16,9 +16,9 @@ from toolfold.search.columns import Columns, columns_of
 from toolfold.search.document import FIELDS, NAME, document
 from toolfold.search.lexicon import readings
 from toolfold.search.ranker import Match
+from toolfold.search.synonyms import SYNONYM_WEIGHT, SYNONYMS
 from toolfold.search.text import is_telling, raw_words, stem
 from toolfold.search.vectors import best_places
-from toolfold.search.words import SYNONYM_WEIGHT, SYNONYMS
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:

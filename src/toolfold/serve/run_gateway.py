@@ -269,7 +269,7 @@ def _live(how: How, process: _Process) -> LiveStatus | None:
     """Return a picture of how the gateway stands, where there is a screen for it."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or how.form == "json":
         return None
-    live = LiveStatus(sys.stderr, is_coloured=not os.environ.get("NO_COLOR"))
+    live = LiveStatus(sys.stderr)
     start_logs(how.form, redactor=process.redactor, verbose=how.verbose, stream=live)
     return live
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Platform: TypeAlias = Literal["linux", "macos", "windows"]
-Scope: TypeAlias = Literal["user", "project"]
+InstallScope: TypeAlias = Literal["user", "project"]
 Pointer: TypeAlias = tuple[str, ...]
 
 
@@ -137,12 +137,12 @@ class Location(NamedTuple):
 
     client: ClientProgram
     path: Path
-    scope: Scope
+    scope: InstallScope
     container: Pointer
 
 
 def locations(
-    client: ClientProgram, machine: Machine, scope: Scope | None = None
+    client: ClientProgram, machine: Machine, scope: InstallScope | None = None
 ) -> list[Location]:
     """Return where a client keeps servers: the user's first, then the project's."""
     found: list[Location] = []

@@ -24,10 +24,10 @@ from toolfold.redact import Redactor
 from toolfold.setup import foreign_files
 from toolfold.setup.client_programs import (
     ClientProgram,
+    InstallScope,
     Launch,
     Location,
     Machine,
-    Scope,
     locations,
 )
 from toolfold.setup.discovery import Candidate, content, find, served
@@ -132,7 +132,7 @@ def plan_install(
     config: Path,
     *,
     name: str = "toolfold",
-    scope: Scope = "user",
+    scope: InstallScope = "user",
     only: bool = False,
 ) -> Change:
     """Return what putting toolfold's entry into a client's file would change.
@@ -184,7 +184,7 @@ def plan_install(
 
 
 def plan_removal(
-    machine: Machine, client: ClientProgram, *, name: str = "toolfold", scope: Scope = "user"
+    machine: Machine, client: ClientProgram, *, name: str = "toolfold", scope: InstallScope = "user"
 ) -> Change:
     """Return what taking toolfold's entry out of a client's file would change.
 
@@ -259,7 +259,7 @@ def own_command() -> tuple[str, ...]:
     return (str(script),) if script.is_file() else (sys.executable, "-m", "toolfold")
 
 
-def _place(machine: Machine, client: ClientProgram, scope: Scope) -> tuple[Location, str]:
+def _place(machine: Machine, client: ClientProgram, scope: InstallScope) -> tuple[Location, str]:
     if scope == "project" and client.project_file is None:
         raise ConfigError(
             f"{client.title} has no file for a project", hint="leave out `--scope project`"

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from support.asking import APIS, HELLO, asked, chunk, client, heard, piece
 from support.model_server import ModelServer, Raw, Says, anthropic_events, event, openai_chunks
 from toolfold.runtime.clients.anthropic_reader import MessagesReader
-from toolfold.runtime.clients.endpoint import Pieces
-from toolfold.runtime.clients.exchange import Reader
+from toolfold.runtime.clients.endpoint import PieceReader
+from toolfold.runtime.clients.exchange import ReplyReader
 from toolfold.runtime.clients.openai_reader import ChatReader
-from toolfold.runtime.clients.sse import Event, EventReader
+from toolfold.runtime.clients.sse import EventReader, ServerSentEvent
 from toolfold.runtime.messages import Call, UserMessage
 from toolfold.runtime.model import ModelError, Reply, Request, Stop, TextDelta, Usage
 
@@ -116,7 +116,7 @@ def test_a_reply_is_the_same_however_the_network_cuts_it(api: str, cut: int) -> 
     assert asyncio.run(main(cut)) == asyncio.run(main(0))
 
 
-READERS: dict[str, Callable[[], Reader]] = {"openai": ChatReader, "anthropic": MessagesReader}
+READERS: dict[str, Callable[[], ReplyReader]] = {"openai": ChatReader, "anthropic": MessagesReader}
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 CALLS = st.builds(
     Call, st.text("abc_", min_size=1, max_size=6), st.text(max_size=30), st.text("xyz0", max_size=4)
@@ -151,7 +151,7 @@ def test_the_reply_does_not_depend_on_where_the_bytes_are_cut(
     borders = [0, *sorted(cuts), len(stream)]
 
     def read(parts: Sequence[bytes]) -> tuple[str, Reply]:
-        pieces, reader = Pieces(), READERS[api]()
+        pieces, reader = PieceReader(), READERS[api]()
         found = [piece for part in parts for piece in pieces.feed(part)] + pieces.close()
         return "".join(map(reader.read, found)), reader.reply()
 
@@ -177,7 +177,7 @@ def test_events_do_not_depend_on_where_the_bytes_are_cut(
     stream = b"".join(line.encode() + line_end for line in lines)
     borders = [0, *sorted(cuts), len(stream)]
 
-    def events(parts: Sequence[bytes]) -> list[Event]:
+    def events(parts: Sequence[bytes]) -> list[ServerSentEvent]:
         reader = EventReader(1_000)
         return [event for part in parts for event in reader.feed(part)] + reader.close()
 
@@ -192,7 +192,7 @@ def test_an_event_has_all_its_lines() -> None:
     for cut in range(len(stream)):
         reader = EventReader(1_000)
         found = [*reader.feed(stream[:cut]), *reader.feed(stream[cut:]), *reader.close()]
-        assert found == [Event("x", "one\ntwo"), Event("", "three")]
+        assert found == [ServerSentEvent("x", "one\ntwo"), ServerSentEvent("", "three")]
 
 
 # ---- Anthropic's blocks

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.asking import CHAT_TOOLS, TOOLS, ask
 from support.model_server import Fails, ModelServer, Says
 from toolfold.runtime.clients import Anthropic, OpenAIChat
-from toolfold.runtime.clients.pairing import Answered, Said, paired
+from toolfold.runtime.clients.pairing import SentReply, SentResult, paired
 from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import ModelError, Request
 
@@ -202,8 +202,8 @@ def transcripts(*turns: Sequence[Call]) -> list[Message]:
 
 def ids(messages: Sequence[Message]) -> list[str]:
     entries = list(paired(messages))
-    made = [call.id for entry in entries if isinstance(entry, Said) for call in entry.calls]
-    assert made == [entry.id for entry in entries if isinstance(entry, Answered)]
+    made = [call.id for entry in entries if isinstance(entry, SentReply) for call in entry.calls]
+    assert made == [entry.id for entry in entries if isinstance(entry, SentResult)]
     return made
 
 

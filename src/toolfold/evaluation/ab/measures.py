@@ -9,10 +9,10 @@ from statistics import fmean
 from toolfold import prompts
 from toolfold.catalog import Catalog
 from toolfold.evaluation.ab.prices import Prices
-from toolfold.evaluation.ab.reading import Made, discovered, made, real_call
+from toolfold.evaluation.ab.run_record import Run
 from toolfold.evaluation.ab.scenario import Scenario, Turn
 from toolfold.evaluation.ab.success import problems
-from toolfold.evaluation.ab.transcript import Run
+from toolfold.evaluation.ab.transcript_reading import Made, discovered, made, real_call
 from toolfold.runtime.messages import Message
 from toolfold.tool import Json
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolfold import prompts
-from toolfold.evaluation.ab.reading import (
+from toolfold.evaluation.ab.transcript_reading import (
     discovered,
     last_turn,
     made,
@@ -29,7 +29,7 @@ from toolfold.runtime.model import Reply, Request, TextDelta
 from toolfold.runtime.scripted import Says, ScriptedModel
 from toolfold.tool import Json, Shape, wire_name
 
-__all__ = ["Habits", "Need", "PlannedModel", "Step"]
+__all__ = ["Habits", "Need", "PlannedModel", "TurnPlan"]
 
 _REPLIES_AT_MOST = 2_000
 
@@ -55,7 +55,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TurnPlan:
     """The plan for one message of the user."""
 
     needs: tuple[Need, ...] = ()
@@ -83,7 +83,7 @@ class PlannedModel:
     """
 
     def __init__(
-        self, plan: Sequence[Step], habits: Habits | None = None, *, name: str = "planned"
+        self, plan: Sequence[TurnPlan], habits: Habits | None = None, *, name: str = "planned"
     ) -> None:
         self._plan = tuple(plan)
         self._habits = habits or Habits()
@@ -130,7 +130,7 @@ class PlannedModel:
         return Says(_honest(missed) if missed else step.answer)
 
     def _searches(
-        self, step: Step, view: _View, unknown: Sequence[Need]
+        self, step: TurnPlan, view: _View, unknown: Sequence[Need]
     ) -> list[tuple[str, dict[str, Json]]]:
         if self._habits.one_by_one:
             wanted = list(unknown[:1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from toolfold.evaluation.ab.planned import Need, Step
+from toolfold.evaluation.ab.planned import Need, TurnPlan
 
 __all__ = ["Scenario", "Turn"]
 
@@ -46,9 +46,9 @@ class Turn:
     """Tools that change something and may run all the same."""
 
     @property
-    def step(self) -> Step:
+    def step(self) -> TurnPlan:
         """The plan of a scripted model."""
-        return Step(self.needs, self.answer)
+        return TurnPlan(self.needs, self.answer)
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -84,6 +84,6 @@ class Scenario:
         return (*self.wanted, *self.beside)
 
     @property
-    def plan(self) -> tuple[Step, ...]:
+    def plan(self) -> tuple[TurnPlan, ...]:
         """The plan of a scripted model."""
         return tuple(turn.step for turn in self.turns)

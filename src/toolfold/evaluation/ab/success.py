@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from toolfold.evaluation.ab.run_record import Run, TurnRecord
 from toolfold.evaluation.ab.scenario import Scenario, Turn
 from toolfold.evaluation.ab.stage import Executed
-from toolfold.evaluation.ab.transcript import Run, TurnRecord
 from toolfold.json_values import compact
 from toolfold.tool import Json
 

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator, Mapping, Sequence
 
-from toolfold.redact import Redactor
 from toolfold.runtime.clients.anthropic_reader import MessagesReader
-from toolfold.runtime.clients.endpoint import Endpoint, address, header_value, secrets_in
-from toolfold.runtime.clients.exchange import Exchange, Sleep
+from toolfold.runtime.clients.exchange import Sleep
+from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.clients.openai_reader import NATIVE
-from toolfold.runtime.clients.pairing import Answered, Entry, Said, SentCall, paired
+from toolfold.runtime.clients.pairing import SentCall, SentMessage, SentReply, SentResult, paired
 from toolfold.runtime.messages import UserMessage
-from toolfold.runtime.model import ModelError, Reply, Request, TextDelta
-from toolfold.tool import Json, Shape, is_object
+from toolfold.runtime.model import ModelError, Request
+from toolfold.tool import Json, is_object
 
 __all__ = ["Anthropic"]
 
-TIMEOUT_SECONDS = 600.0
 VERSION = "2023-06-01"
 """The version of the API."""
 
@@ -36,7 +31,7 @@ _MARKS_AT_MOST = 4
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-class Anthropic:
+class Anthropic(HttpModel):
     """A Claude model, or another behind the same API.
 
     Args:
@@ -56,6 +51,16 @@ class Anthropic:
         MissingExtraError: The `agent` extra is not installed.
     """
 
+    api = ModelApi(
+        title="Anthropic",
+        path="/v1/messages",
+        shape="anthropic",
+        reader=MessagesReader,
+        key_variable="ANTHROPIC_API_KEY",
+        key_header="x-api-key",
+        headers={"anthropic-version": VERSION},
+    )
+
     def __init__(
         self,
         model: str,
@@ -70,68 +75,18 @@ class Anthropic:
         cache: bool = True,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self.context_length = context_length
-        self._model = model
-        self._parameters = dict(parameters or {})
-        self._cache = cache
-        key = api_key if api_key is not None else os.environ.get("ANTHROPIC_API_KEY", "")
-        key = header_value(key, "the API key")
-        sent = {
-            name: header_value(v, f"the header {name!r}") for name, v in (headers or {}).items()
-        }
-        sent = {"anthropic-version": VERSION, **({"x-api-key": key} if key else {}), **sent}
-        self._endpoint = Endpoint(
-            address(base_url, "/v1/messages"),
-            sent,
+        super().__init__(
+            model,
+            base_url=base_url,
+            api_key=api_key,
+            headers=headers,
             timeout=timeout,
-            needs="the Anthropic client",
-            key_hint="set ANTHROPIC_API_KEY, or give `api_key`",
+            retries=retries,
+            context_length=context_length,
+            parameters=parameters,
+            sleep=sleep,
         )
-        secrets = [key, *secrets_in(sent)]
-        self._exchange = Exchange(self._endpoint, model, Redactor(secrets), retries, sleep)
-
-    def __repr__(self) -> str:
-        return f"Anthropic({self._model!r}, at {self._endpoint.place!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model
-
-    @property
-    def shape(self) -> Shape:
-        """The wire shape in which it takes tools."""
-        return "anthropic"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the connections. A later request opens new ones."""
-        await self._endpoint.aclose()
-
-    def stream(self, request: Request) -> AsyncGenerator[TextDelta | Reply, None]:
-        """Yield the reply's text as it comes, then the `Reply`.
-
-        Close the iterator where it is not read to its end; the server is told.
-
-        Raises:
-            ModelError: The model cannot be reached, or refuses the request.
-        """
-        body = self._body(request)
-        limit = body["max_tokens"]
-        tokens = limit if isinstance(limit, int) else request.max_tokens
-        return self._exchange.stream(body, MessagesReader, tokens)
-
-    # ---- the request
+        self._cache = cache
 
     def _body(self, request: Request) -> dict[str, Json]:
         messages = _messages(request)
@@ -178,7 +133,7 @@ def _messages(request: Request) -> list[dict[str, Json]]:
     """Return the messages, neighbours of one role merged."""
     messages: list[dict[str, Json]] = []
     for entry in paired(request.messages, _ID):
-        role = "assistant" if isinstance(entry, Said) else "user"
+        role = "assistant" if isinstance(entry, SentReply) else "user"
         blocks = list(_blocks(entry))
         if not blocks:
             continue
@@ -189,11 +144,11 @@ def _messages(request: Request) -> list[dict[str, Json]]:
     return messages
 
 
-def _blocks(entry: Entry) -> Iterator[Json]:
+def _blocks(entry: SentMessage) -> Iterator[Json]:
     """Yield the content of an entry; blank texts, which the API refuses, left out."""
     if isinstance(entry, UserMessage):
         yield from _texts(entry.text, entry.note)
-    elif isinstance(entry, Answered):
+    elif isinstance(entry, SentResult):
         result: dict[str, Json] = {"type": "tool_result", "tool_use_id": entry.id}
         if entry.message.text.strip():
             result["content"] = entry.message.text
@@ -204,7 +159,7 @@ def _blocks(entry: Entry) -> Iterator[Json]:
         yield from _said(entry, entry.message.native)
 
 
-def _said(entry: Said, native: Sequence[Json]) -> Iterator[Json]:
+def _said(entry: SentReply, native: Sequence[Json]) -> Iterator[Json]:
     """Yield a model's blocks: its own, where they are there and fit its calls."""
     calls = list(entry.calls)
     written = [call for call in calls if not call.recovered]

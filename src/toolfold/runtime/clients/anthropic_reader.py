@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from toolfold.json_values import compact
 from toolfold.runtime.clients.endpoint import Piece, Whole
+from toolfold.runtime.clients.exchange import ReplyReader, event_json
 from toolfold.runtime.clients.failure import Failure, reported
 from toolfold.runtime.loose import arguments_text
 from toolfold.runtime.messages import Call, ModelMessage
@@ -66,14 +67,11 @@ class _Block:
         return block
 
 
-class MessagesReader:
+class MessagesReader(ReplyReader):
     """Puts one reply together."""
 
     def __init__(self) -> None:
-        self.written = 0
-        self.is_begun = False
-        self.is_ended = False
-        self.is_over = False
+        super().__init__()
         self._text: list[str] = []
         self._blocks: list[_Block] = []
         self._by_index: dict[Json, _Block] = {}
@@ -87,10 +85,7 @@ class MessagesReader:
         data = piece.data.strip()
         if not data or data == "[DONE]":
             return ""
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
-            raise Failure("a piece of the reply is not JSON", body=data) from None
+        event = event_json(data)
         return self._event(event, piece.name)
 
     def reply(self, stop: Stop | None = None) -> Reply:

@@ -18,7 +18,7 @@ from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.json_values import sendable
 from toolfold.redact import is_secret_name, redact
 from toolfold.runtime.clients.failure import Failure, answered
-from toolfold.runtime.clients.sse import Event, EventReader, EventTooLongError
+from toolfold.runtime.clients.sse import EventReader, EventTooLongError, ServerSentEvent
 from toolfold.tool import Json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Endpoint",
     "Piece",
-    "Pieces",
+    "PieceReader",
     "Whole",
     "address",
     "header_value",
@@ -55,7 +55,7 @@ class Whole(NamedTuple):
     value: Json
 
 
-Piece: TypeAlias = Event | Whole
+Piece: TypeAlias = ServerSentEvent | Whole
 """What a reply comes in."""
 
 
@@ -110,7 +110,7 @@ class Endpoint:
             Failure: There is no reply, or it breaks off.
         """
         size = 0
-        reader = Pieces()
+        reader = PieceReader()
         async with aclosing(self._bytes(sendable(body))) as stream:
             async for data in stream:
                 size += len(data)
@@ -187,7 +187,7 @@ class Endpoint:
         )
 
 
-class Pieces:
+class PieceReader:
     """Turns the bytes of a reply into events, or into one value where it is plain JSON.
 
     Servers that do not stream answer with one JSON object, whatever was asked for and

@@ -1,6 +1,6 @@
 """One request and its reply: tried again while nothing of it was handed out, and bounded.
 
-A provider's part is a `Reader`, which puts a reply together from its pieces. What is the
+A provider's part is a `ReplyReader`, which puts a reply together from its pieces. What is the
 same for all stands here: when to try again and after how long, when to stop reading a
 model that never ends, and what a failure is called.
 """
@@ -8,12 +8,14 @@ model that never ends, and what a failure is called.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from toolfold.redact import Redactor
 from toolfold.runtime.clients.endpoint import Endpoint, Piece
@@ -21,7 +23,7 @@ from toolfold.runtime.clients.failure import Failure
 from toolfold.runtime.model import ModelError, Reply, Stop, TextDelta
 from toolfold.tool import Json
 
-__all__ = ["Exchange", "Reader", "Sleep"]
+__all__ = ["Exchange", "ReplyReader", "Sleep", "event_json"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 8.0
@@ -48,32 +50,42 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 """Waits so many seconds."""
 
 
-class Reader(Protocol):
-    """Puts a reply together."""
+class ReplyReader(ABC):
+    """Puts one reply together."""
 
-    written: int
-    """How many characters the model has written, of text, arguments and thoughts."""
+    def __init__(self) -> None:
+        self.written = 0
+        """How many characters the model has written, of text, arguments and thoughts."""
+        self.is_begun = False
+        """Whether something of the reply has come."""
+        self.is_ended = False
+        """Whether the reply is whole, but for its counts."""
+        self.is_over = False
+        """Whether nothing more can come."""
 
-    is_begun: bool
-    """Whether something of the reply has come."""
-
-    is_ended: bool
-    """Whether the reply is whole, but for its counts."""
-
-    is_over: bool
-    """Whether nothing more can come."""
-
+    @abstractmethod
     def read(self, piece: Piece) -> str:
         """Take a piece; return the text in it.
 
         Raises:
             Failure: It is an error, or cannot be read.
         """
-        ...
 
+    @abstractmethod
     def reply(self, stop: Stop | None = None) -> Reply:
         """Return the reply as far as it has come, with another reason to stop if given."""
-        ...
+
+
+def event_json(data: str) -> Json:
+    """Return the value that an event's data is.
+
+    Raises:
+        Failure: It is none.
+    """
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Failure("a piece of the reply is not JSON", body=data) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,7 @@ class Exchange:
     """Returns another body for a server that refused this one, or None."""
 
     async def stream(
-        self, body: Json, new_reader: Callable[[], Reader], max_tokens: int
+        self, body: Json, new_reader: Callable[[], ReplyReader], max_tokens: int
     ) -> AsyncGenerator[TextDelta | Reply, None]:
         """Yield a reply's text as it comes, then the reply.
 
@@ -121,7 +133,7 @@ class Exchange:
             await self.sleep(wait)
 
     async def _attempt(
-        self, body: Json, reader: Reader, max_tokens: int
+        self, body: Json, reader: ReplyReader, max_tokens: int
     ) -> AsyncGenerator[TextDelta | Reply, None]:
         """Yield what one attempt brings."""
         limit = RUNAWAY_FLOOR + 4 * RUNAWAY_SLACK * max_tokens
@@ -158,7 +170,7 @@ class Exchange:
         )
 
 
-async def _next(pieces: AsyncIterator[Piece], reader: Reader) -> Piece | None:
+async def _next(pieces: AsyncIterator[Piece], reader: ReplyReader) -> Piece | None:
     """Return the next piece, or None where nothing more is worth waiting for."""
     if not reader.is_ended:
         return await anext(pieces, None)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from types import TracebackType
-from typing import Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
-from toolfold.redact import Redactor
-from toolfold.runtime.clients.endpoint import Endpoint, address, header_value, secrets_in
-from toolfold.runtime.clients.exchange import Exchange, Sleep
+from toolfold.runtime.clients.exchange import Sleep
 from toolfold.runtime.clients.failure import Failure
+from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.clients.openai_reader import KEPT, NATIVE, ChatReader
-from toolfold.runtime.clients.pairing import Answered, Said, SentCall, paired
+from toolfold.runtime.clients.pairing import SentCall, SentReply, SentResult, paired
 from toolfold.runtime.messages import UserMessage
-from toolfold.runtime.model import Reply, Request, TextDelta
-from toolfold.tool import Json, Shape, is_array, is_object
+from toolfold.runtime.model import Request
+from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["OpenAIChat"]
-
-TIMEOUT_SECONDS = 600.0
-"""How long a server may be silent: a local one reads a long prompt for minutes."""
 
 _REFUSED = frozenset({400, 422})
 _OPTIONS = "stream_options"
@@ -31,7 +25,7 @@ LimitField = Literal["max_tokens", "max_completion_tokens"]
 """The field that limits a reply: the older, which every server knows, or OpenAI's own."""
 
 
-class OpenAIChat:
+class OpenAIChat(HttpModel):
     """A model behind an OpenAI-compatible `/chat/completions`.
 
     A server that will not take an optional field (the count of tokens in a stream, the
@@ -58,6 +52,17 @@ class OpenAIChat:
             agent = Agent(model, registry)
     """
 
+    api = ModelApi(
+        title="OpenAI",
+        path="/chat/completions",
+        shape="openai-chat",
+        reader=ChatReader,
+        key_variable="OPENAI_API_KEY",
+        key_header="authorization",
+        key_prefix="Bearer ",
+        limits=_LIMITS,
+    )
+
     def __init__(
         self,
         model: str,
@@ -72,75 +77,19 @@ class OpenAIChat:
         max_tokens_field: LimitField = "max_tokens",
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self.context_length = context_length
-        self._model = model
-        self._parameters = dict(parameters or {})
+        super().__init__(
+            model,
+            base_url=base_url,
+            api_key=api_key,
+            headers=headers,
+            timeout=timeout,
+            retries=retries,
+            context_length=context_length,
+            parameters=parameters,
+            sleep=sleep,
+        )
         self._limit_field: str = max_tokens_field
         self._unwanted: set[str] = set()
-        key = api_key if api_key is not None else os.environ.get("OPENAI_API_KEY", "")
-        key = header_value(key, "the API key")
-        sent = {
-            name: header_value(v, f"the header {name!r}") for name, v in (headers or {}).items()
-        }
-        if key:
-            sent = {"authorization": f"Bearer {key}", **sent}
-        self._endpoint = Endpoint(
-            address(base_url, "/chat/completions"),
-            sent,
-            timeout=timeout,
-            needs="the OpenAI client",
-            key_hint="set OPENAI_API_KEY, or give `api_key`",
-        )
-        self._exchange = Exchange(
-            self._endpoint,
-            model,
-            Redactor([key, *secrets_in(sent)]),
-            retries,
-            sleep,
-            self._adapted,
-        )
-
-    def __repr__(self) -> str:
-        return f"OpenAIChat({self._model!r}, at {self._endpoint.place!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model
-
-    @property
-    def shape(self) -> Shape:
-        """The wire shape in which it takes tools."""
-        return "openai-chat"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the connections. A later request opens new ones."""
-        await self._endpoint.aclose()
-
-    def stream(self, request: Request) -> AsyncGenerator[TextDelta | Reply, None]:
-        """Yield the reply's text as it comes, then the `Reply`.
-
-        Close the iterator where it is not read to its end; the server is told.
-
-        Raises:
-            ModelError: The model cannot be reached, or refuses the request.
-        """
-        body = self._body(request)
-        limit = next((body[key] for key in _LIMITS if isinstance(body.get(key), int)), None)
-        return self._exchange.stream(body, ChatReader, limit or request.max_tokens)
-
-    # ---- the request
 
     def _body(self, request: Request) -> dict[str, Json]:
         body: dict[str, Json] = {"model": self._model, "messages": list(self._messages(request))}
@@ -160,12 +109,12 @@ class OpenAIChat:
                 # One text, not parts: templates of local models know nothing else.
                 said = (part for part in (entry.text, entry.note) if part)
                 yield {"role": "user", "content": "\n\n".join(said)}
-            elif isinstance(entry, Answered):
+            elif isinstance(entry, SentResult):
                 yield {"role": "tool", "tool_call_id": entry.id, "content": entry.message.text}
             else:
                 yield self._said(entry)
 
-    def _said(self, entry: Said) -> Json:
+    def _said(self, entry: SentReply) -> Json:
         native = entry.message.native[0] if entry.message.native else None
         ours = native if is_object(native) and native.get("type") == NATIVE else {}
         calls = ours.get("calls")

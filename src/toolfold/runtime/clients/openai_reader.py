@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from toolfold.json_values import compact
 from toolfold.runtime.clients.endpoint import Piece, Whole
+from toolfold.runtime.clients.exchange import ReplyReader, event_json
 from toolfold.runtime.clients.failure import Failure, reported
 from toolfold.runtime.messages import Call, ModelMessage
 from toolfold.runtime.model import Reply, Stop, Usage
@@ -84,14 +85,11 @@ class _CallPiece:
         )
 
 
-class ChatReader:
+class ChatReader(ReplyReader):
     """Puts one reply together."""
 
     def __init__(self) -> None:
-        self.written = 0
-        self.is_begun = False
-        self.is_ended = False
-        self.is_over = False
+        super().__init__()
         self._text: list[str] = []
         self._slots: list[_Slot] = []
         self._kept: dict[str, Json] = {}
@@ -113,10 +111,7 @@ class ChatReader:
             return ""
         if not data:
             return ""
-        try:
-            chunk = json.loads(data)
-        except (ValueError, RecursionError):
-            raise Failure("a piece of the reply is not JSON", body=data) from None
+        chunk = event_json(data)
         if piece.name == "error":
             raise reported(chunk)
         return self._chunk(chunk)

@@ -18,7 +18,7 @@ from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage
 from toolfold.runtime.model import ModelError
 from toolfold.tool import wire_name
 
-__all__ = ["Answered", "Entry", "Said", "SentCall", "paired"]
+__all__ = ["SentCall", "SentMessage", "SentReply", "SentResult", "paired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SentCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SentReply:
     """A model's message and its calls as they are sent."""
 
     message: ModelMessage
@@ -51,20 +51,20 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class SentResult:
     """A result and the id of its call as it is sent."""
 
     message: ResultMessage
     id: str
 
 
-Entry: TypeAlias = UserMessage | Said | Answered
+SentMessage: TypeAlias = UserMessage | SentReply | SentResult
 """One entry of a transcript, fit for a wire."""
 
 _ANY_ID = re.compile(r"\S(?:.*\S)?")
 
 
-def paired(messages: Sequence[Message], usable: re.Pattern[str] = _ANY_ID) -> Iterator[Entry]:
+def paired(messages: Sequence[Message], usable: re.Pattern[str] = _ANY_ID) -> Iterator[SentMessage]:
     """Yield the messages, calls and results paired.
 
     Args:
@@ -80,7 +80,7 @@ def paired(messages: Sequence[Message], usable: re.Pattern[str] = _ANY_ID) -> It
         if isinstance(message, ResultMessage):
             if not waiting:
                 raise _broken(f"result {place} belongs to no call")
-            yield Answered(message, waiting.pop(0))
+            yield SentResult(message, waiting.pop(0))
             continue
         if waiting:
             raise _broken(f"call {waiting[0]!r} before message {place} has no result")
@@ -89,7 +89,7 @@ def paired(messages: Sequence[Message], usable: re.Pattern[str] = _ANY_ID) -> It
             continue
         calls = tuple(_sent(call, ids) for call in message.calls)
         waiting = [call.id for call in calls]
-        yield Said(message, calls)
+        yield SentReply(message, calls)
     if waiting:
         raise _broken(f"call {waiting[0]!r} at the end has no result")
 

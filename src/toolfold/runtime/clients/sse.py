@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Event", "EventReader", "EventTooLongError"]
+__all__ = ["EventReader", "EventTooLongError", "ServerSentEvent"]
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One event of a stream."""
 
     name: str
@@ -42,7 +42,7 @@ class EventReader:
         self._is_first = True
         self._after_return = False
 
-    def feed(self, data: bytes) -> list[Event]:
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
         """Return the events that these bytes complete.
 
         Raises:
@@ -54,7 +54,7 @@ class EventReader:
             self._after_return = False
         self._after_return = self._after_return or data.endswith(b"\r")
         lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        events: list[Event] = []
+        events: list[ServerSentEvent] = []
         for line in lines[:-1]:
             self._add(line)
             whole = b"".join(self._pieces)
@@ -66,7 +66,7 @@ class EventReader:
         self._add(lines[-1])
         return events
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[ServerSentEvent]:
         """Return the event that the end of the stream completes, if there is one."""
         return self.feed(b"\n\n")
 
@@ -77,13 +77,13 @@ class EventReader:
         if piece:
             self._pieces.append(piece)
 
-    def _line(self, line: str, events: list[Event]) -> None:
+    def _line(self, line: str, events: list[ServerSentEvent]) -> None:
         if self._is_first:
             self._is_first = False
             line = line.removeprefix("\ufeff")
         if not line:
             if self._data:
-                events.append(Event(self._name, "\n".join(self._data)))
+                events.append(ServerSentEvent(self._name, "\n".join(self._data)))
             self._data = []
             self._name = ""
             self._size = 0

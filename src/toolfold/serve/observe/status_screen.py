@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolfold.bounds import cut
 from toolfold.dispatch.records import CallRecord, FoldRecord, SearchRecord, Silent
 from toolfold.invisible import shown
 from toolfold.sources.mcp.server_status import ServerStatus
+from toolfold.terminal import Style, columns, erase_lines, fitted, padded, styled
+from toolfold.terminal import size as terminal_size
 
 if TYPE_CHECKING:
     from toolfold.serve.observe.logs import Stream
@@ -32,7 +31,10 @@ _SIGNS = {
     "ready": "●", "starting": "◌", "waiting": "○", "failed": "✗", "stopped": "·",
     "quarantined": "!",
 }  # fmt: skip
-_COLOURS = {"ready": 32, "starting": 36, "waiting": 2, "failed": 31, "quarantined": 33}
+_STYLES: dict[str, Style] = {
+    "ready": "green", "starting": "cyan", "failed": "red", "quarantined": "yellow"
+}  # fmt: skip
+_STDERR = 2
 _REDRAW_SECONDS = 0.2
 _ROWS_AT_MOST = 20
 
@@ -74,12 +76,12 @@ class Board(Silent):
         servers.sort(key=lambda s: s.state in ("ready", "waiting"))
         kept = servers[: max(rows - 3, 1)]
         lines = [f"toolfold  {self.address}".rstrip()]
-        widest = max((len(shown(s.name, 30)) for s in kept), default=0)
+        widest = max((columns(shown(s.name, 30)) for s in kept), default=0)
         lines += [_server_line(status, widest) for status in kept]
         if len(kept) < len(servers):
             lines.append(f"  … and {len(servers) - len(kept)} more servers")
         lines.append(self._counts())
-        return [_fitted(line, max(width, 1)) for line in lines]
+        return [fitted(line, max(width, 1)) for line in lines]
 
     def _counts(self) -> str:
         ready = sum(status.state == "ready" for status in self.servers.values())
@@ -95,19 +97,9 @@ class Board(Silent):
         return " · ".join(parts)
 
 
-def _fitted(line: str, width: int) -> str:
-    """Return a line cut to the columns it takes on a screen, where some letters take two."""
-    taken = 0
-    for place, character in enumerate(line):
-        taken += 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if taken > width:
-            return cut(line, place) if place else ""
-    return line
-
-
 def _server_line(status: ServerStatus, widest: int) -> str:
     name = shown(status.name, 30)
-    parts = [f"  {_SIGNS[status.state]} {name:<{widest}}  {status.state}"]
+    parts = [f"  {_SIGNS[status.state]} {padded(name, widest)}  {status.state}"]
     if status.state in ("ready", "waiting"):
         parts.append(f"{status.tools:,} tools")
     if status.quarantined:
@@ -126,7 +118,6 @@ class LiveStatus(Silent):
         stream: The terminal.
         address: Where the gateway listens.
         size: Tells the terminal's width and height.
-        is_coloured: Whether to use colours.
     """
 
     def __init__(
@@ -135,12 +126,10 @@ class LiveStatus(Silent):
         address: str = "",
         *,
         size: Callable[[], tuple[int, int]] | None = None,
-        is_coloured: bool = True,
     ) -> None:
         self.board = Board(address)
         self._stream = stream
-        self._size = size or _terminal_size
-        self._is_coloured = is_coloured
+        self._size = size or (lambda: terminal_size(_STDERR))
         self._drawn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_open = True
@@ -199,8 +188,7 @@ class LiveStatus(Silent):
 
     def _erased(self) -> str:
         """Return what moves to the picture's first line and clears all below it."""
-        up = f"\x1b[{self._drawn}A" if self._drawn else ""
-        return f"\r{up}\x1b[J" if self._drawn else ""
+        return erase_lines(self._drawn)
 
     def _picture(self) -> str:
         if not self._is_open:
@@ -212,21 +200,10 @@ class LiveStatus(Silent):
         return "".join(f"{self._coloured(line)}\n" for line in lines)
 
     def _coloured(self, line: str) -> str:
-        if not self._is_coloured:
-            return line
         for state, sign in _SIGNS.items():
             if line.startswith(f"  {sign} "):
-                return f"  \x1b[{_COLOURS.get(state, 2)}m{sign}\x1b[0m{line[3:]}"
-        return f"\x1b[2m{line}\x1b[0m"
-
-
-def _terminal_size() -> tuple[int, int]:
-    try:
-        width, height = os.get_terminal_size(2)
-    except OSError:
-        width, height = 0, 0
-    # Some terminals do not know their size, and say so by zeros.
-    return width or 80, height or 24
+                return f"  {styled(sign, _STYLES.get(state, 'dim'))}{line[3:]}"
+        return styled(line, "dim")
 
 
 class StatusLog(Silent):

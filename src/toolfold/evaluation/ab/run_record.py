@@ -6,14 +6,14 @@ Written as one JSON file in UTF-8, with secrets taken out, under a folder that g
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from toolfold.errors import CatalogError
 from toolfold.evaluation.ab.stage import Executed
 from toolfold.redact import Redactor
-from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.message_json import message_from_json, message_to_json
+from toolfold.runtime.messages import Message
 from toolfold.runtime.model import Usage
 from toolfold.tool import Json
 
@@ -151,7 +151,7 @@ def _turn(turn: TurnRecord) -> dict[str, Json]:
         "seconds": round(turn.seconds, 4),
         "first_tool": None if turn.first_tool is None else round(turn.first_tool, 4),
         "executed": [asdict(item) for item in turn.executed],
-        "messages": [_message(message) for message in turn.messages],
+        "messages": [message_to_json(message) for message in turn.messages],
     }
 
 
@@ -165,44 +165,5 @@ def _read_turn(value: Json) -> TurnRecord:
         seconds=value["seconds"],
         first_tool=value["first_tool"],
         executed=tuple(Executed(**item) for item in value["executed"]),
-        messages=_read_messages(value["messages"]),
+        messages=tuple(map(message_from_json, value["messages"])),
     )
-
-
-def _message(message: Message) -> dict[str, Json]:
-    if isinstance(message, UserMessage):
-        return {"role": "user", "text": message.text, "note": message.note}
-    if isinstance(message, ResultMessage):
-        found = None if message.found is None else list(message.found)
-        return {
-            "role": "result",
-            "name": message.name,
-            "call_id": message.call_id,
-            "is_error": message.is_error,
-            "found": found,
-            "text": message.text,
-        }
-    return {
-        "role": "model",
-        "text": message.text,
-        "calls": [asdict(call) for call in message.calls],
-    }
-
-
-def _read_messages(values: Sequence[Json]) -> tuple[Message, ...]:
-    return tuple(_read_message(value) for value in values)
-
-
-def _read_message(value: Json) -> Message:
-    match value["role"]:
-        case "user":
-            return UserMessage(value["text"], value["note"])
-        case "result":
-            found = None if value["found"] is None else tuple(value["found"])
-            return ResultMessage(
-                value["text"], value["call_id"], value["name"], value["is_error"], found
-            )
-        case "model":
-            return ModelMessage(value["text"], tuple(Call(**call) for call in value["calls"]))
-        case role:
-            raise ValueError(f"a message has the role {role!r}")

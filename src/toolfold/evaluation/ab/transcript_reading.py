@@ -6,7 +6,7 @@ Read from the texts, as a model reads them, and not from what the host knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from toolfold import prompts
@@ -14,7 +14,16 @@ from toolfold.arguments import read_arguments
 from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.tool import Json, is_array
 
-__all__ = ["Made", "discovered", "last_turn", "made", "real_call", "searched_needs", "users_own"]
+__all__ = [
+    "Made",
+    "discovered",
+    "last_turn",
+    "made",
+    "real_call",
+    "searched_needs",
+    "turns_of",
+    "users_own",
+]
 
 _HIT = re.compile(r'^- (?!\{)([^\s(]+)(?=\(|$)|^(?:- )?\{"name":"([^"]+)"', re.MULTILINE)
 _EARLIER = re.compile(r"^\(Found earlier[^:]*: (.*?)(?: and [\d,]+ more)?\.\)", re.MULTILINE)
@@ -90,6 +99,20 @@ def discovered(messages: Sequence[Message]) -> set[str]:
 def users_own(messages: Sequence[Message]) -> int:
     """Return how many messages the user has sent; a host's correction is none."""
     return sum(isinstance(m, UserMessage) and bool(m.text) for m in messages)
+
+
+def turns_of(messages: Iterable[Message]) -> list[list[Message]]:
+    """Return the turns of a transcript, each from the user's message on.
+
+    What stands before the first of these belongs to no turn, and is left out.
+    """
+    turns: list[list[Message]] = []
+    for message in messages:
+        if isinstance(message, UserMessage) and message.text:
+            turns.append([message])
+        elif turns:
+            turns[-1].append(message)
+    return turns
 
 
 def last_turn(messages: Sequence[Message]) -> Sequence[Message]:

@@ -10,55 +10,31 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 from toolfold import prompts
 from toolfold.bounds import one_line
 from toolfold.catalog import Catalog
 from toolfold.dispatch.activity import Activity
-from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.errors import ToolfoldError
+from toolfold.evaluation.ab.arms import Arm
 from toolfold.evaluation.ab.planned import Habits, PlannedModel
+from toolfold.evaluation.ab.run_record import Run, TurnRecord
 from toolfold.evaluation.ab.scenario import Scenario
+from toolfold.evaluation.ab.scenario_tools import registry_of
 from toolfold.evaluation.ab.scenarios import SYSTEM
 from toolfold.evaluation.ab.stage import Stage
-from toolfold.evaluation.ab.tools import registry_of
-from toolfold.evaluation.ab.transcript import Run, TurnRecord
 from toolfold.fold import Folded
 from toolfold.redact import redact
 from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.conversation import Conversation, Done, Event
 from toolfold.runtime.model import Model, Reply, Usage
 from toolfold.runtime.profiles import STANDARD, Profile
-from toolfold.settings import Settings
 
-__all__ = ["ARMS", "Arm", "Plan", "Task", "arms_named", "hold", "scripted", "tasks"]
+__all__ = ["Plan", "Task", "hold", "scripted", "tasks"]
 
 _ERROR_LIMIT = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One way to show a model its tools."""
-
-    name: str
-    about: str
-    settings: Settings
-    prefetch: bool = False
-
-
-_ON = Settings(enabled="on", cache_dir="off")
-
-ARMS = {
-    arm.name: arm
-    for arm in (
-        Arm("folded", "behind the bridge", _ON),
-        Arm("unfolded", "all of them, as they are", replace(_ON, enabled="off")),
-        Arm("stub", "names and descriptions, parameters on demand", replace(_ON, strategy="stub")),
-        Arm("prefetch", "behind the bridge, the likely ones named", _ON, prefetch=True),
-    )
-}
-"""The arms, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +50,8 @@ class Task:
 class Plan:
     """How to make the runs."""
 
-    model: Callable[[Scenario], Model]
-    """The model to hold a scenario with."""
+    model: Callable[[Task], Model]
+    """The model to make a run with."""
 
     profile: Profile = STANDARD
     timeout: float = 300.0
@@ -85,21 +61,9 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
 
 
-def arms_named(names: Sequence[str]) -> tuple[Arm, ...]:
-    """Return the arms of these names.
-
-    Raises:
-        ConfigError: A name is none.
-    """
-    for name in names:
-        if name not in ARMS:
-            raise ConfigError(f"no arm is named {name!r}", hint=f"there are: {', '.join(ARMS)}")
-    return tuple(ARMS[name] for name in dict.fromkeys(names))
-
-
-def scripted(habits: Habits | None = None) -> Callable[[Scenario], Model]:
-    """Return what makes the scripted model of a scenario."""
-    return lambda scenario: PlannedModel(scenario.plan, habits, name="scripted")
+def scripted(habits: Habits | None = None) -> Callable[[Task], Model]:
+    """Return what makes the scripted model of a run, with the arm's habits or other ones."""
+    return lambda task: PlannedModel(task.scenario.plan, habits or task.arm.habits, name="scripted")
 
 
 def tasks(scenarios: Sequence[Scenario], arms: Sequence[Arm], repeat: int) -> Iterator[Task]:
@@ -138,7 +102,7 @@ async def hold(todo: Sequence[Task], plan: Plan, done: Callable[[Task, Run], Non
 async def _run(task: Task, plan: Plan) -> Run:
     """Make one run. Whatever goes wrong in it becomes part of the record."""
     stage = Stage()
-    model = plan.model(task.scenario)
+    model = plan.model(task)
     agent = Agent(
         model,
         registry_of(task.scenario, stage),

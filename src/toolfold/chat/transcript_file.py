@@ -9,10 +9,10 @@ from pathlib import Path
 
 from toolfold.errors import ConfigError
 from toolfold.redact import Redactor
-from toolfold.runtime.messages import Message, ResultMessage, UserMessage
-from toolfold.tool import Json
+from toolfold.runtime.message_json import message_to_json
+from toolfold.runtime.messages import Message
 
-__all__ = ["Transcript", "record"]
+__all__ = ["Transcript"]
 
 
 class Transcript:
@@ -41,31 +41,12 @@ class Transcript:
         Raises:
             ConfigError: The file cannot be written any more.
         """
-        lines = [json.dumps(self._redactor.redacted(record(m))) for m in messages]
+        lines = [json.dumps(self._redactor.redacted(message_to_json(m))) for m in messages]
         try:
             with Path(self._file).open("a", encoding="utf-8") as out:
                 out.writelines(f"{line}\n" for line in lines)
         except OSError as error:
             raise _unwritable(self._file, error) from None
-
-
-def record(message: Message) -> dict[str, Json]:
-    """Return a message as JSON, without what is empty."""
-    if isinstance(message, UserMessage):
-        made: dict[str, Json] = {"role": "user", "text": message.text, "note": message.note}
-    elif isinstance(message, ResultMessage):
-        made = {
-            "role": "result",
-            "name": message.name,
-            "call_id": message.call_id,
-            "text": message.text,
-            "is_error": message.is_error,
-            "found": list(message.found or ()),
-        }
-    else:
-        calls = [{"name": c.name, "arguments": c.arguments, "id": c.id} for c in message.calls]
-        made = {"role": "model", "text": message.text, "calls": calls}
-    return {key: value for key, value in made.items() if value or key in ("role", "text")}
 
 
 def _unwritable(file: str | Path, error: OSError) -> ConfigError:
