@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -122,7 +123,7 @@ def test_one_tool_that_may_not_run_beside_others_puts_all_in_order() -> None:
     registry = Registry()
     running: list[str] = []
 
-    def tool(name: str, **kind: bool) -> None:
+    def tool(name: str, **kind: Any) -> None:
         @registry.tool(name=name, **kind)
         async def _() -> str:
             running.append(f"{name} starts")

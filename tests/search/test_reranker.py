@@ -34,7 +34,7 @@ def endpoint(respond: Respond) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             with suppress(BrokenPipeError, ConnectionResetError):
                 respond(self, body)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -159,10 +159,11 @@ def test_nobody_s_questions_make_another_s_go(monkeypatch: pytest.MonkeyPatch) -
             client(made, "auto", Principal("victim")) as victim,
             client(made, "auto", Principal("mallory")) as mallory,
         ):
-            ask = victim.session._dispatcher.send_raw_request
+            ask = victim.session._dispatcher.send_raw_request  # pyright: ignore[reportPrivateUsage]
+            other = mallory.session._dispatcher  # pyright: ignore[reportPrivateUsage]
             first = await ask("tools/call", params)
             for _ in range(5):
-                await mallory.session._dispatcher.send_raw_request("tools/call", params)
+                await other.send_raw_request("tools/call", params)
             (key,) = first["inputRequests"]
             more = {
                 "requestState": first["requestState"],
@@ -211,7 +212,7 @@ def test_of_a_server_that_waits_nothing_is_there(tmp_path: Path) -> None:
 def test_texts_of_prompts_and_resources_hide_nothing() -> None:
     async def main() -> None:
         async with gateway(evil("s")) as made, client(made) as c:
-            (argument,) = (await c.list_prompts()).prompts[0].arguments or ()
+            (argument,) = (await c.list_prompts()).prompts[0].arguments or []
             assert str(argument.description).startswith("hidden[U+202E]")
             assert len(str(argument.description)) <= 4_000
             assert (await c.list_resources()).resources[0].name == "r[U+202E]"

@@ -119,7 +119,7 @@ def test_a_person_signs_in_once_and_the_token_is_kept(
         uv = uvicorn.Server(
             uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
         )
-        serving = asyncio.create_task(uv._serve())
+        serving = asyncio.create_task(uv._serve())  # pyright: ignore[reportPrivateUsage]
         await until(lambda: uv.started)
         far = Server("far", "http", url=f"{url}/mcp", oauth=True)
         try:

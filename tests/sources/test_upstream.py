@@ -205,6 +205,9 @@ def test_a_server_can_be_held_to_the_older_revisions() -> None:
         async with gateway(odd("new"), odd("held", handshake=True)) as made:
             links = [made.pool.upstreams[name] for name in ("new", "held")]
             await until(lambda: all(one.connection is not None for one in links))
-            assert [one.connection and one.connection.version for one in links] == ["2026-07-28", "2025-11-25"]
+            assert [one.connection and one.connection.version for one in links] == [
+                "2026-07-28",
+                "2025-11-25",
+            ]
 
     run(main)

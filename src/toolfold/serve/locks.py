@@ -7,11 +7,11 @@ lock to clear away. The file stays: to remove it would let two processes hold tw
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 __all__ = ["file_lock"]
 
@@ -36,23 +36,18 @@ def file_lock(path: Path, seconds: float = 5.0) -> Generator[None]:
 
 
 def _try_lock(descriptor: int) -> bool:
-    try:
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+    else:
         import fcntl
-    except ImportError:
-        return _try_lock_windows(descriptor)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
-
-def _try_lock_windows(descriptor: int) -> bool:
-    from importlib import import_module
-
-    windows: Any = import_module("msvcrt")
-    try:
-        windows.locking(descriptor, windows.LK_NBLCK, 1)
-    except OSError:
-        return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True
