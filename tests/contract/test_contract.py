@@ -5,39 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rooms
 
 import toolfold
 
 SOURCE = Path(toolfold.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-
-
-def imports(path: Path, *, nested: bool) -> Iterator[str]:
-    """The toolfold modules that a file imports, those inside functions if asked."""
-    tree = ast.parse(path.read_text("utf-8"))
-    nodes = ast.walk(tree) if nested else iter(tree.body)
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("toolfold"):
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("toolfold"))
-
-
-def rooms(path: Path, *, nested: bool) -> set[str]:
-    """The first part below `toolfold` of all that a file imports."""
-    parts = (name.split(".") for name in imports(path, nested=nested))
-    known = {p.stem for p in SOURCE.iterdir()}
-    return {part[1] for part in parts if len(part) > 1 and part[1] in known}
-
-
-def files(room: str) -> list[Path]:
-    single = SOURCE / f"{room}.py"
-    return [single] if single.exists() else sorted((SOURCE / room).rglob("*.py"))
 
 
 def test_the_public_surface_is_sorted_unique_and_there() -> None:
@@ -79,6 +55,35 @@ def test_every_name_a_module_exports_is_there(path: Path) -> None:
     assert [name for names in exported for name in names if name not in defined] == []
 
 
+def test_every_room_has_its_place_in_the_order() -> None:
+    placed = [room for layer in rooms.LAYERS for room in layer]
+    there = {rooms.room_of(name) for name in rooms.modules() if name}
+
+    assert sorted(there - set(placed)) == [], "add them to LAYERS of docs/rooms.py"
+    assert len(placed) == len(set(placed))
+
+
+@pytest.mark.parametrize("name", [name for name in rooms.modules() if name])
+def test_a_module_imports_nothing_from_above_or_beside_its_room(name: str) -> None:
+    room = rooms.room_of(name)
+    against = [
+        other
+        for other in sorted(rooms.imports(name))
+        if rooms.room_of(other) != room
+        # The package itself stands on nearly all rooms.
+        and (not other or rooms.level(rooms.room_of(other)) >= rooms.level(room))
+        and (name, other) not in rooms.EXCEPTIONS
+    ]
+
+    assert against == [], f"{name} stands on line {rooms.level(room)} of LAYERS in docs/rooms.py"
+
+
+@pytest.mark.parametrize(("name", "other"), rooms.EXCEPTIONS)
+def test_an_exception_to_the_order_is_one_that_is_still_made(name: str, other: str) -> None:
+    assert other in rooms.imports(name)
+    assert rooms.level(rooms.room_of(other)) >= rooms.level(rooms.room_of(name))
+
+
 @pytest.mark.parametrize(
     ("room", "allowed"),
     [
@@ -96,27 +101,11 @@ def test_every_name_a_module_exports_is_there(path: Path) -> None:
     ],
 )
 def test_the_lower_rooms_import_only_lower_ones(room: str, allowed: set[str]) -> None:
-    for path in files(room):
-        assert rooms(path, nested=False) <= allowed, path
+    assert rooms.direct()[room] <= allowed
 
 
 def test_search_knows_nothing_of_sources_nor_of_what_a_model_reads() -> None:
-    for path in files("search"):
-        upper = {"sources", "fold", "bridge", "prompts", "render", "cli", "evaluation", "wire"}
-        assert not rooms(path, nested=True) & upper, path
-
-
-def test_nothing_below_the_command_line_imports_it() -> None:
-    for path in MODULES:
-        if "cli" not in path.relative_to(SOURCE).parts and path.name != "__main__.py":
-            assert "cli" not in rooms(path, nested=True), path
-
-
-def test_fold_imports_nothing_that_stands_on_it() -> None:
-    for room in ("fold", "bridge", "gate", "render", "prompts", "answer", "arguments"):
-        for path in files(room):
-            upper = {"cli", "evaluation", "demo", "runtime", "serve", "checkup"}
-            assert not rooms(path, nested=True) & upper, path
+    assert not rooms.direct()["search"] & {"wire", "prompts", "catalog", "answer"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
