@@ -1,7 +1,8 @@
 """Write the reference pages that are derived from the code.
 
     python docs/generate.py            # write docs/reference/{settings,gateway,cli,api}.md
-                                       # and docs/clients/*.md
+                                       # and docs/clients/*.md, and the tables of rooms
+                                       # and modules in docs/architecture.md
     python docs/generate.py --check    # exit with 1 where one of them is out of date
 
 A page derived from the code cannot say something else than the code; a test holds the
@@ -25,6 +26,7 @@ from typing import Any
 
 import click
 import docstring_parser
+import picture
 
 import toolfold
 from toolfold.cli import main
@@ -163,8 +165,9 @@ def pages() -> dict[Path, str]:
         "cli.md": _cli(),
         "api.md": _api(),
     }
+    house = {picture.PAGE: picture.drawn(picture.PAGE.read_text("utf-8"))}
     clients = {CLIENT_PAGES / f"{client.id}.md": _client(client) for client in CLIENTS.values()}
-    return {REFERENCE / name: text for name, text in made.items()} | clients
+    return {REFERENCE / name: text for name, text in made.items()} | clients | house
 
 
 # ---- settings
