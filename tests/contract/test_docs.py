@@ -272,6 +272,33 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [name for name in toolfold.__all__ if f"### `{name}`\n" not in page] == []
 
 
+def test_every_name_of_the_public_modules_is_in_the_reference_and_says_what_it_is() -> None:
+    page = _reference("api.md")
+    modules: dict[str, list[str]] = _generator().public_names()
+    named = [f"{module}.{name}" for module, names in modules.items() for name in names]
+
+    assert [name for name in named if not re.search(rf"### `{name}`\n\n\S", page)] == []
+    assert {"toolfold.runtime.Agent", "toolfold.search.Ranker", "toolfold.bridge.Bridge"} <= {
+        *named
+    }
+
+
+def test_what_the_guides_import_is_in_the_reference() -> None:
+    page = _reference("api.md")
+    imported = {
+        f"{module}.{name.strip()}"
+        for guide in [README, *sorted((DOCS / "guides").glob("*.md"))]
+        for _, code in _blocks(guide, "python")
+        for module, names in re.findall(
+            r"^from (toolfold\S+) import ([\w, ]+)$", code, re.MULTILINE
+        )
+        for name in names.split(",")
+    }
+
+    assert imported
+    assert [name for name in sorted(imported) if f"### `{name}`\n" not in page] == []
+
+
 def test_every_room_and_module_has_its_place_on_the_architecture_page() -> None:
     page = _text(DOCS / "architecture.md")
     paths = [path.relative_to(rooms.SOURCE) for path in rooms.modules().values()]
