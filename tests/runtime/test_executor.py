@@ -145,13 +145,14 @@ def test_no_more_tools_run_at_once_than_there_are_slots() -> None:
     registry = Registry()
     running = 0
     most = 0
+    three = asyncio.Barrier(3)
 
     @registry.tool
     async def work() -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.001)
+        await three.wait()
         running -= 1
 
     run(registry, *[directly("work") for _ in range(12)], parallel=3)

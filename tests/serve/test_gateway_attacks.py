@@ -84,7 +84,14 @@ def test_a_server_outside_the_scope_cannot_ask(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client() -> None:
+def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+
+    def noted(text: str) -> bool:
+        return out.exists() and text in out.read_text("utf-8")
+
     async def main() -> None:
         asked: list[str] = []
 
@@ -93,14 +100,16 @@ def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client() -
             return t.ElicitResult(action="accept", content={})
 
         async with (
-            gateway(evil("s")) as made,
+            gateway(evil("s", env={"OUT": str(out)})) as made,
             client(made, "legacy", Principal("a"), elicitation_callback=answer) as a,
             client(made, "legacy", Principal("b"), elicitation_callback=answer) as b,
         ):
             call = asyncio.create_task(a.call_tool("s__late", {"x": "A"}))
-            await asyncio.sleep(0.3)
+            await until(lambda: noted("run late"))
             call.cancel()
-            await b.call_tool("s__slow", {"x": "1.5"})
+            await until(lambda: noted("cancelled"))
+            await b.call_tool("s__slow", {})
+        assert noted("late got")
         assert not asked
 
     run(main)
@@ -108,8 +117,11 @@ def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client() -
 
 def test_unanswered_questions_keep_nobody_from_the_server() -> None:
     async def main() -> None:
+        asked: list[str] = []
+
         async def never(context: object, params: Any) -> t.ElicitResult:
-            await asyncio.sleep(1000)
+            asked.append(params.message)
+            await asyncio.Event().wait()
             raise AssertionError
 
         async with (
@@ -117,10 +129,8 @@ def test_unanswered_questions_keep_nobody_from_the_server() -> None:
             client(made, "legacy", Principal("a"), elicitation_callback=never) as a,
             client(made, "legacy", Principal("b")) as b,
         ):
-            calls = [asyncio.create_task(a.call_tool("s__elicit", {"x": "1"}))]
-            await asyncio.sleep(0.2)
-            calls.append(asyncio.create_task(a.call_tool("s__elicit", {"x": "2"})))
-            await asyncio.sleep(0.2)
+            calls = [asyncio.create_task(a.call_tool("s__elicit", {"x": x})) for x in "12"]
+            await until(lambda: sorted(asked) == ["ask 1", "ask 2"])
             async with asyncio.timeout(3):
                 assert said(await b.call_tool("s__echo", {})) == "ran echo"
             for call in calls:
@@ -130,13 +140,18 @@ def test_unanswered_questions_keep_nobody_from_the_server() -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_two_calls_of_one_client_that_both_ask_get_their_answers(mode: str) -> None:
+def test_two_calls_of_one_client_that_both_ask_get_their_answers(mode: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
     async def main() -> None:
         async def answer(context: object, params: Any) -> t.ElicitResult:
-            await asyncio.sleep(0.2)
+            await until(lambda: out.read_text("utf-8").count("run elicit") == 2)
             return t.ElicitResult(action="accept", content={"v": params.message})
 
-        async with gateway(evil("s")) as made, client(made, mode, elicitation_callback=answer) as c:
+        async with (
+            gateway(evil("s", env={"OUT": str(out)})) as made,
+            client(made, mode, elicitation_callback=answer) as c,
+        ):
             async with asyncio.TaskGroup() as group:
                 both = [group.create_task(c.call_tool("s__elicit", {"x": x})) for x in "12"]
             found = [task.result() for task in both]
