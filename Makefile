@@ -8,8 +8,9 @@ LIVE_READY := $(LIVE)/.ready
 INTEROP := .interop
 INTEROP_READY := $(INTEROP)/.ready
 CODE := src tests bench training docs live interop
+TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test check format bench live interop clean
+.PHONY: demo test lint check $(TYPES) format bench live interop clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -17,11 +18,18 @@ demo: $(READY)           ## show the main job working, with nothing to configure
 test: $(READY)           ## run the tests
 	$(BIN)/python -m pytest -n 2
 
-check: $(READY)          ## format, lint, types, tests
+lint: $(READY)           ## format, lint, types: as this system, Windows and macOS see them
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
+	$(MAKE) --no-print-directory --jobs=2 $(TYPES)
+
+check: lint test         ## all that must pass
+
+$(TYPES): $(READY)
+types:
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -n 2
+types-Windows types-Darwin:
+	$(BIN)/pyright --pythonplatform $(@:types-%=%) src
 
 format: $(READY)         ## mend what a machine can
 	$(BIN)/ruff format $(CODE)

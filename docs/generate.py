@@ -1,7 +1,8 @@
 """Write the reference pages that are derived from the code.
 
     python docs/generate.py            # write docs/reference/{settings,gateway,cli,api}.md
-                                       # and docs/clients/*.md
+                                       # and docs/clients/*.md, and the tables of rooms
+                                       # and modules in docs/architecture.md
     python docs/generate.py --check    # exit with 1 where one of them is out of date
 
 A page derived from the code cannot say something else than the code; a test holds the
@@ -21,10 +22,11 @@ import textwrap
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import click
 import docstring_parser
+import picture
 
 import toolfold
 from toolfold.cli import main
@@ -110,52 +112,28 @@ GROUPS = {
     "Tokens": ["estimate", "TokenCounter"],
     "Types": ["Json", "Policy", "Shape"],
 }
-BESIDE = {
-    "toolfold.sources": ["load_catalog", "tool_from_function", "bind"],
-    "toolfold.search": ["Ranker", "Match"],
-    "toolfold.runtime": [
-        "Agent",
-        "Limits",
-        "Conversation",
-        "Done",
-        "Registry",
-        "Registered",
-        "Batch",
-        "Hook",
-        "Guardrail",
-        "Approvals",
-        "destructive",
-        "not_read_only",
-        "PendingCall",
-        "Output",
-        "Refusal",
-        "CallContext",
-        "current_call",
-        "Activity",
-        "Model",
-        "OpenAIChat",
-        "Anthropic",
-        "ScriptedModel",
-        "Says",
-        "says",
-        "calls",
-        "Request",
-        "Reply",
-        "TextDelta",
-        "Usage",
-        "UserMessage",
-        "ModelMessage",
-        "ResultMessage",
-        "Call",
-        "Profile",
-        "profile_named",
-        "compacted",
-        "ModelError",
-    ],
-    "toolfold.redact": ["redact", "redacted", "Redactor"],
-    "toolfold.demo": ["demo_catalog"],
+BESIDE: dict[str, list[str] | None] = {
+    "toolfold.sources": None,
+    "toolfold.dispatch": None,
+    "toolfold.runtime": None,
+    "toolfold.search": None,
+    "toolfold.bridge": None,
+    "toolfold.config": None,
+    "toolfold.invisible": None,
+    "toolfold.serve.principals": ["Principal"],
+    "toolfold.serve.trust": None,
+    "toolfold.redact": None,
+    "toolfold.demo": None,
 }
-"""Public names that are imported from where they live, by module."""
+"""Public modules beside the top level, with the names that are public where `__all__` has more."""
+
+KEYS_OF = {
+    Settings: "[Settings](settings.md)",
+    Reranker: "[Settings](settings.md#the-reranker-block)",
+    ServeSettings: "[The gateway's configuration](gateway.md#how-to-serve)",
+    Token: "[The gateway's configuration](gateway.md#tokens)",
+}
+"""Classes whose fields are described on another page."""
 
 
 def pages() -> dict[Path, str]:
@@ -166,8 +144,9 @@ def pages() -> dict[Path, str]:
         "cli.md": _cli(),
         "api.md": _api(),
     }
+    house = {picture.PAGE: picture.drawn(picture.PAGE.read_text("utf-8"))}
     clients = {CLIENT_PAGES / f"{client.id}.md": _client(client) for client in CLIENTS.values()}
-    return {REFERENCE / name: text for name, text in made.items()} | clients
+    return {REFERENCE / name: text for name, text in made.items()} | clients | house
 
 
 # ---- settings
@@ -440,29 +419,48 @@ def _api() -> str:
         "# Library",
         NOTE,
         "Every name in `toolfold.__all__`: this is what a version number promises to keep. "
-        "Types are written as in the source.",
+        "Types are written as in the source. The other public modules follow, name by name; what "
+        "stands on this page is for everybody, what does not is ours to move.",
     ]
     for title, names in groups.items():
         lines.append(f"## {title}")
         for name in names:
             lines += _entry(name, getattr(toolfold, name), "toolfold")
-    lines.append("## Beside the top level")
-    for module, names in BESIDE.items():
+    seen: dict[int, str] = {}
+    for module, names in public_names().items():
+        if names:
+            lines += [f"## {module}", _summary(importlib.import_module(module))]
         for name in names:
-            lines += _entry(name, getattr(importlib.import_module(module), name), module)
+            value = getattr(importlib.import_module(module), name)
+            first = seen.setdefault(id(value), f"{module}.{name}")
+            if first == f"{module}.{name}":
+                lines += _entry(name, value, module)
+            else:
+                lines += [f"### `{module}.{name}`", f"The same as `{first}`."]
     return _joined(lines)
+
+
+def public_names() -> dict[str, list[str]]:
+    """Return the public modules beside the top level, each with its public names."""
+    return {
+        module: list(getattr(importlib.import_module(module), "__all__", ()))
+        if names is None
+        else names
+        for module, names in BESIDE.items()
+    }
 
 
 def _entry(name: str, value: Any, module: str) -> Iterator[str]:
     yield f"### `{name}`" if module == "toolfold" else f"### `{module}.{name}`"
-    if module == "toolfold" and name in (*GROUPS["Types"], "EVERYTHING", "TokenCounter"):
-        text, written = _constant(name)
-        yield f"{text} `{written}`"
+    if value is Any or not callable(value) or get_origin(value) is not None:
+        text, written = _constant(name, module)
+        yield text if "{" in written or len(written) > WIDTH else f"{text} `{written}`"
     elif inspect.isclass(value) and issubclass(value, Exception):
-        yield f"{_summary(value)} See [Errors](errors.md#{name.lower()})."
-    elif value in (Settings, Reranker):
-        keys = "settings.md" if value is Settings else "settings.md#the-reranker-block"
-        yield f"{_summary(value)} Its fields are the keys of [Settings]({keys})."
+        page = (REFERENCE / "errors.md").read_text("utf-8")
+        link = f" See [Errors](errors.md#{name.lower()})." if f"\n## {name}\n" in page else ""
+        yield f"{_summary(value)}{link}"
+    elif value in KEYS_OF:
+        yield f"{_summary(value)} Its fields are the keys of {KEYS_OF[value]}."
         yield from _members(value)
     elif inspect.isclass(value):
         yield _summary(value)
@@ -494,7 +492,14 @@ def _fields(cls: Any) -> Iterator[str]:
         yield f"- `{item.name}: {item.type}{shown}`{said}{'' if item.init else ' Computed.'}"
 
 
-_LISTED = {name for names in (*GROUPS.values(), *BESIDE.values()) for name in names}
+_LISTED = {
+    *(name for names in GROUPS.values() for name in names),
+    *(
+        name
+        for module, names in BESIDE.items()
+        for name in (names or importlib.import_module(module).__all__)
+    ),
+}
 
 
 def _members(cls: Any) -> Iterator[str]:
@@ -547,7 +552,7 @@ def _return(function: Any) -> str:
 
 def _parameter(parameter: inspect.Parameter) -> str:
     default = parameter.default
-    if inspect.isfunction(default):
+    if inspect.isroutine(default):
         shown = f" = {default.__name__}"
     elif default is toolfold.EVERYTHING:
         shown = " = EVERYTHING"
@@ -590,15 +595,17 @@ def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
             yield name, " ".join(after.value.value.split())
 
 
-def _constant(name: str) -> tuple[str, str]:
+def _constant(name: str, module: str) -> tuple[str, str]:
     """Return the text under a public constant, and its value as it is written."""
-    for module in ("json_values", "tool", "scope", "tokens"):
-        body = ast.parse(inspect.getsource(importlib.import_module(f"toolfold.{module}"))).body
-        texts = dict(_documented(body))
-        for statement in body:
-            if isinstance(statement, ast.AnnAssign | ast.Assign) and _target(statement) == name:
-                assert statement.value is not None
-                return texts.get(name, ""), ast.unparse(statement.value).replace("'", '"')
+    body = ast.parse(inspect.getsource(importlib.import_module(module))).body
+    texts = dict(_documented(body))
+    for statement in body:
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            if any((alias.asname or alias.name) == name for alias in statement.names):
+                return _constant(name, statement.module)
+        elif isinstance(statement, ast.AnnAssign | ast.Assign) and _target(statement) == name:
+            assert statement.value is not None
+            return texts.get(name, ""), ast.unparse(statement.value).replace("'", '"')
     raise LookupError(name)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.outcomes import answered, invoked
 from toolfold import Catalog, InvalidToolError, Settings, Tool, fold
 
 ON = Settings(enabled="on", ranker="bm25")
@@ -106,10 +107,10 @@ def test_a_description_of_a_megabyte_is_folded_found_and_shown_in_short() -> Non
     folded = fold([long], context_length=1_000_000, settings=Settings(ranker="bm25"))
 
     assert folded.active
-    found = folded.resolve("tool_search", {"query": "letter"})
+    found = answered(folded.resolve("tool_search", {"query": "letter"}))
     assert found.hits[0].summary == "Send a letter."
     assert len(found.text) < 200
-    assert len(folded.resolve("tool_describe", {"name": "long"}).text) < 33_000
+    assert len(answered(folded.resolve("tool_describe", {"name": "long"})).text) < 33_000
     assert fold([long], settings=Settings(enabled="off")).tools[0] is long
 
 
@@ -136,10 +137,12 @@ def test_a_schema_that_is_not_a_schema_hurts_nothing(schema: Any, strategy: Any)
     tool = {"name": "odd", "description": "Send a letter.", "parameters": schema}
     folded = fold([tool, {"name": "good"}], settings=Settings(enabled="on", strategy=strategy))
 
-    assert folded.resolve("tool_search", {"query": "letter"}).hits[0].name == "odd"
+    assert answered(folded.resolve("tool_search", {"query": "letter"})).hits[0].name == "odd"
     assert folded.resolve("odd", {"a": 1})
     if strategy == "bridge":
-        assert folded.resolve("tool_describe", {"name": "odd"}).text.startswith('{"name":"odd"')
+        assert answered(folded.resolve("tool_describe", {"name": "odd"})).text.startswith(
+            '{"name":"odd"'
+        )
     assert fold([tool], settings=Settings(enabled="off")).tools[0] is tool
 
 
@@ -151,9 +154,14 @@ def test_a_schema_of_great_depth_hurts_nothing(depth: int) -> None:
 
     folded = fold([{"name": "deep", "description": "Deep.", "parameters": schema}], settings=ON)
 
-    assert folded.resolve("tool_search", {"query": "deep"}).hits[0].name == "deep"
-    assert folded.resolve("tool_call", {"name": "deep", "arguments": {"a": {}}}).tool.name == "deep"
-    assert folded.resolve("tool_describe", {"name": "deep"}).text.startswith('{"name":"deep"')
+    assert answered(folded.resolve("tool_search", {"query": "deep"})).hits[0].name == "deep"
+    assert (
+        invoked(folded.resolve("tool_call", {"name": "deep", "arguments": {"a": {}}})).tool.name
+        == "deep"
+    )
+    assert answered(folded.resolve("tool_describe", {"name": "deep"})).text.startswith(
+        '{"name":"deep"'
+    )
 
 
 def test_a_schema_too_deep_to_be_read_is_refused() -> None:
@@ -192,9 +200,9 @@ def test_ten_thousand_tools_are_folded_searched_and_called() -> None:
 
     started = time.perf_counter()
     folded = fold(tools, context_length=200_000, settings=Settings(ranker="bm25"))
-    found = folded.resolve("tool_search", {"query": "7777"})
-    call = folded.resolve("tool_call", {"name": "do_thing_7777", "arguments": {}})
-    near = folded.resolve("tool_call", {"name": "do_thing_77777", "arguments": {}})
+    found = answered(folded.resolve("tool_search", {"query": "7777"}))
+    call = invoked(folded.resolve("tool_call", {"name": "do_thing_7777", "arguments": {}}))
+    near = answered(folded.resolve("tool_call", {"name": "do_thing_77777", "arguments": {}}))
 
     assert time.perf_counter() - started < 20
     assert len(folded.tools) == 3
@@ -214,9 +222,9 @@ def test_a_name_of_any_visible_characters_works(name: str, shape: Any) -> None:
     stubs = fold([Tool(name)], settings=Settings(enabled="on", strategy="stub"), shape=shape)
     record = stubs.tools[0].get("function", stubs.tools[0])
 
-    assert folded.resolve("tool_call", {"name": name, "arguments": {}}).tool.name == name
-    assert folded.resolve("tool_search", {"query": name}).hits[0].name == name
-    assert stubs.resolve(record["name"], {}).tool.name == name
+    assert invoked(folded.resolve("tool_call", {"name": name, "arguments": {}})).tool.name == name
+    assert answered(folded.resolve("tool_search", {"query": name})).hits[0].name == name
+    assert invoked(stubs.resolve(record["name"], {})).tool.name == name
     assert json.dumps(folded.tools)
 
 
@@ -230,18 +238,18 @@ def test_a_name_with_letters_that_cannot_be_seen_is_shown_as_it_is_on_the_wire(
     folded = fold([tool], settings=chosen, shape="mcp")
     shown = tool.wire_name
 
-    found = folded.resolve("tool_search", {"query": "letter"})
+    found = answered(folded.resolve("tool_search", {"query": "letter"}))
     texts = [
         found.text,
-        folded.resolve(shown, {}).text,
-        folded.resolve(shown[:-1], {}).text,
-        folded.resolve("tool_search", {"query": ""}).text,
-        folded.resolve("tool_describe", {"name": shown}).text,
+        answered(folded.resolve(shown, {})).text,
+        answered(folded.resolve(shown[:-1], {})).text,
+        answered(folded.resolve("tool_search", {"query": ""})).text,
+        answered(folded.resolve("tool_describe", {"name": shown})).text,
     ]
     if strategy == "bridge":
         texts.append(folded.tools[0]["description"])
 
-    assert folded.resolve(shown, {"x": 1}).tool is tool
+    assert invoked(folded.resolve(shown, {"x": 1})).tool is tool
     for text in texts:
         assert all(c.isprintable() or c == "\n" for c in text)
         assert not any(line.endswith("- a") or line.startswith("b(") for line in text.splitlines())

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.outcomes import answered, invoked
 from toolfold import Answer, Folded, Invocation, Settings, Tool, fold
 
 ISSUE = Tool(
@@ -83,15 +84,18 @@ def test_blank_arguments_are_none(arguments: object) -> None:
     invocation = call("send_mail", arguments)
 
     assert (invocation.tool.name, invocation.arguments) == ("send_mail", {})
-    assert bridge().resolve("tool_call", {"name": "send_mail"}).arguments == {}
+    assert invoked(bridge().resolve("tool_call", {"name": "send_mail"})).arguments == {}
 
 
 @pytest.mark.parametrize("beside", [{}, {"arguments": None}, {"arguments": ""}, {"arguments": {}}])
 def test_arguments_written_beside_the_name_are_understood(beside: dict[str, Any]) -> None:
     flat = {"name": "create_issue", "title": "a", "count": "3", **beside}
 
-    assert bridge().resolve("tool_call", flat).arguments == {"title": "a", "count": 3}
-    assert bridge().resolve("tool_call", json.dumps(flat)).arguments == {"title": "a", "count": 3}
+    assert invoked(bridge().resolve("tool_call", flat)).arguments == {"title": "a", "count": 3}
+    assert invoked(bridge().resolve("tool_call", json.dumps(flat))).arguments == {
+        "title": "a",
+        "count": 3,
+    }
 
 
 @pytest.mark.parametrize(
@@ -292,7 +296,7 @@ def test_a_core_tool_is_refused_with_call_it_directly() -> None:
 
 
 def test_a_core_tool_called_directly_is_the_hosts_business() -> None:
-    invocation = bridge().resolve("read_file", '{"odd": 1}')
+    invocation = invoked(bridge().resolve("read_file", '{"odd": 1}'))
 
     assert (invocation.tool.name, invocation.arguments, invocation.via) == (
         "read_file",
@@ -304,8 +308,8 @@ def test_a_core_tool_called_directly_is_the_hosts_business() -> None:
 def test_a_folded_tool_called_directly_is_honoured_and_checked() -> None:
     folded = bridge()
 
-    good = folded.resolve("github.create_issue", {"title": "a", "count": "2"})
-    bad = folded.resolve("github.create_issue", {})
+    good = invoked(folded.resolve("github.create_issue", {"title": "a", "count": "2"}))
+    bad = answered(folded.resolve("github.create_issue", {}))
 
     assert (good.arguments, good.via) == ({"title": "a", "count": 2}, "direct")
     assert bad.text == (
@@ -314,15 +318,16 @@ def test_a_folded_tool_called_directly_is_honoured_and_checked() -> None:
 
 
 def test_a_folded_tool_is_honoured_under_its_name_on_the_wire_too() -> None:
-    assert bridge().resolve(ISSUE.wire_name, {"title": "a"}).tool == ISSUE
+    assert invoked(bridge().resolve(ISSUE.wire_name, {"title": "a"})).tool == ISSUE
 
 
 @pytest.mark.parametrize("how", ["tool_call", "direct"])
 def test_an_unknown_name_gets_near_names_of_the_scope(how: str) -> None:
     name = "create_isue"
 
-    answer = call(name, {}) if how == "tool_call" else bridge().resolve(name, {})
+    outcome = call(name, {}) if how == "tool_call" else bridge().resolve(name, {})
 
+    answer = answered(outcome)
     assert answer.is_error
     assert answer.text == (
         '"create_isue" is not available in this session. Did you mean github.create_issue?'
@@ -330,7 +335,7 @@ def test_an_unknown_name_gets_near_names_of_the_scope(how: str) -> None:
 
 
 def test_without_a_fold_an_unknown_name_is_not_sent_to_a_search_that_is_not_there() -> None:
-    answer = fold([MAIL]).resolve("tool_search", {"query": "x"})
+    answer = answered(fold([MAIL]).resolve("tool_search", {"query": "x"}))
 
     assert answer.is_error
     assert answer.text == '"tool_search" is not available in this session.'
@@ -338,7 +343,7 @@ def test_without_a_fold_an_unknown_name_is_not_sent_to_a_search_that_is_not_ther
 
 @pytest.mark.parametrize("arguments", [{}, {"name": ""}, {"name": " "}, {"name": 3}, None])
 def test_a_call_without_a_name_shows_the_form(arguments: object) -> None:
-    answer = bridge().resolve("tool_call", arguments)
+    answer = answered(bridge().resolve("tool_call", arguments))
 
     assert answer.is_error
     assert answer.text == 'Which tool? Give its name, as {"name": "…", "arguments": {…}}.'

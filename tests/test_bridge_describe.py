@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from support.outcomes import answered
 from toolfold import Folded, Settings, Tool, estimate, fold
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
@@ -37,7 +38,7 @@ def bridge(*tools: Tool, **settings: object) -> Folded:
     "name", ["send_mail", "`send_mail`", '"send_mail"', " send_mail ", "mail.send_mail"]
 )
 def test_one_name_gives_the_full_schema(name: str) -> None:
-    answer = bridge().resolve("tool_describe", {"name": name})
+    answer = answered(bridge().resolve("tool_describe", {"name": name}))
 
     assert answer.text == MAIL_TEXT
     assert (answer.is_error, answer.tools) == (False, (MAIL,))
@@ -55,7 +56,7 @@ def test_one_name_gives_the_full_schema(name: str) -> None:
     ],
 )
 def test_several_names_give_several_schemas(names: object) -> None:
-    answer = bridge().resolve("tool_describe", {"name": names})
+    answer = answered(bridge().resolve("tool_describe", {"name": names}))
 
     assert answer.text == f"{MAIL_TEXT}\n{ISSUE_TEXT}"
     assert answer.tools == (MAIL, ISSUE)
@@ -63,27 +64,27 @@ def test_several_names_give_several_schemas(names: object) -> None:
 
 
 def test_a_core_tools_schema_comes_with_call_it_directly() -> None:
-    answer = bridge().resolve("tool_describe", {"name": "read_file"})
+    answer = answered(bridge().resolve("tool_describe", {"name": "read_file"}))
 
     assert (answer.text, answer.is_error) == (FILE_TEXT, False)
 
 
 def test_an_unknown_name_gets_near_names() -> None:
-    answer = bridge().resolve("tool_describe", {"name": "'send_mial'"})
+    answer = answered(bridge().resolve("tool_describe", {"name": "'send_mial'"}))
 
     assert answer.is_error
     assert answer.text == '"send_mial" is not available in this session. Did you mean send_mail?'
 
 
 def test_an_unknown_name_like_no_other_is_sent_to_search() -> None:
-    answer = bridge().resolve("tool_describe", {"name": "qqq"})
+    answer = answered(bridge().resolve("tool_describe", {"name": "qqq"}))
 
     assert answer.is_error
     assert answer.text == ('"qqq" is not available in this session. Find tools with tool_search.')
 
 
 def test_what_is_known_is_described_though_another_name_is_not() -> None:
-    answer = bridge().resolve("tool_describe", {"name": "send_mial, create_issue"})
+    answer = answered(bridge().resolve("tool_describe", {"name": "send_mial, create_issue"}))
 
     assert not answer.is_error
     assert answer.text == (
@@ -95,7 +96,7 @@ def test_what_is_known_is_described_though_another_name_is_not() -> None:
     "arguments", [{}, {"name": ""}, {"name": " , "}, {"name": 3}, {"name": []}, None]
 )
 def test_no_name_is_the_models_mistake(arguments: object) -> None:
-    answer = bridge().resolve("tool_describe", arguments)
+    answer = answered(bridge().resolve("tool_describe", arguments))
 
     assert answer.is_error
     assert answer.text == 'Which tool? Give its name, as {"name": "…"}.'
@@ -104,7 +105,9 @@ def test_no_name_is_the_models_mistake(arguments: object) -> None:
 def test_names_beyond_sixteen_are_counted() -> None:
     tools = [Tool(f"t{i:02}") for i in range(20)]
 
-    answer = bridge(*tools).resolve("tool_describe", {"name": [tool.name for tool in tools]})
+    answer = answered(
+        bridge(*tools).resolve("tool_describe", {"name": [tool.name for tool in tools]})
+    )
 
     assert answer.tools == tuple(tools[:16])
     assert answer.text.endswith("\n(4 more tools left out. Describe fewer at once.)")
@@ -124,7 +127,9 @@ def test_a_definition_over_the_budget_loses_its_texts_first() -> None:
         },
     )
 
-    answer = bridge(wordy, describe_max_tokens=300).resolve("tool_describe", {"name": "wordy"})
+    answer = answered(
+        bridge(wordy, describe_max_tokens=300).resolve("tool_describe", {"name": "wordy"})
+    )
 
     text, note = answer.text.rsplit(" (", 1)
     assert note == "Texts were shortened to fit.)"
@@ -148,7 +153,9 @@ def test_a_definition_that_cannot_be_shortened_enough_gives_its_signature() -> N
         },
     )
 
-    answer = bridge(huge, describe_max_tokens=200).resolve("tool_describe", {"name": "huge"})
+    answer = answered(
+        bridge(huge, describe_max_tokens=200).resolve("tool_describe", {"name": "huge"})
+    )
 
     assert answer.text.startswith(
         "(The schema is too long to show.) Signature: huge(p0?: string, p1?: string, "
@@ -159,8 +166,10 @@ def test_a_definition_that_cannot_be_shortened_enough_gives_its_signature() -> N
 def test_several_definitions_share_the_budget() -> None:
     tools = [Tool(f"t{i}", f"word {i} " * 200) for i in range(8)]
 
-    answer = bridge(*tools, describe_max_tokens=500).resolve(
-        "tool_describe", {"name": [tool.name for tool in tools]}
+    answer = answered(
+        bridge(*tools, describe_max_tokens=500).resolve(
+            "tool_describe", {"name": [tool.name for tool in tools]}
+        )
     )
 
     assert estimate(answer.text) <= 500
@@ -177,8 +186,10 @@ def test_too_many_definitions_for_the_budget_are_counted() -> None:
         for i in range(8)
     ]
 
-    answer = bridge(*tools, describe_max_tokens=400).resolve(
-        "tool_describe", {"name": [tool.name for tool in tools]}
+    answer = answered(
+        bridge(*tools, describe_max_tokens=400).resolve(
+            "tool_describe", {"name": [tool.name for tool in tools]}
+        )
     )
 
     assert estimate(answer.text) <= 400
@@ -192,7 +203,7 @@ def test_a_schema_is_shown_with_visible_characters_only() -> None:
         {"type": "object", "properties": {"a\u200b": {"description": "b\u2066c"}}},
     )
 
-    answer = bridge(evil).resolve("tool_describe", {"name": "evil"})
+    answer = answered(bridge(evil).resolve("tool_describe", {"name": "evil"}))
 
     assert answer.text == (
         '{"name":"evil","description":"Says so.","parameters":'

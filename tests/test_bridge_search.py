@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.outcomes import answered
 from toolfold import Answer, Folded, Session, Settings, Tool, estimate, fold
 
 ISSUE = Tool(
@@ -188,7 +189,7 @@ def test_a_blank_query_is_the_models_mistake_and_says_so(query: object) -> None:
 
 @pytest.mark.parametrize("arguments", [{}, None, "", {"query": None}, {"query": 3}, {"q": "mail"}])
 def test_a_missing_query_is_the_models_mistake_and_shows_the_form(arguments: object) -> None:
-    answer = bridge().resolve("tool_search", arguments)
+    answer = answered(bridge().resolve("tool_search", arguments))
 
     assert answer.is_error
     assert answer.text == 'tool_search needs a query, as {"query": "what you need"}.'
@@ -209,7 +210,7 @@ def test_a_missing_query_is_the_models_mistake_and_shows_the_form(arguments: obj
 def test_arguments_that_are_no_object_are_the_models_mistake(
     arguments: object, reason: str
 ) -> None:
-    answer = bridge().resolve("tool_search", arguments)
+    answer = answered(bridge().resolve("tool_search", arguments))
 
     assert answer.is_error
     assert answer.text == f"tool_search was not run: {reason}. Send one JSON object."
@@ -237,7 +238,7 @@ def test_after_three_fruitless_searches_in_a_row_the_model_is_told_to_go_on() ->
     session = folded.session
     texts: list[str] = []
     for query in ("fax", "telex", "pigeon"):
-        answer = folded.resolve("tool_search", {"query": query}, session=session)
+        answer = answered(folded.resolve("tool_search", {"query": query}, session=session))
         session = answer.session
         texts.append(answer.text)
 
@@ -314,8 +315,10 @@ def test_the_whole_answer_stays_inside_its_budget(
     folded = bridge(*made, search_max_tokens=budget)
 
     for query in (needs, [f"letter {need}" for need in needs]):
-        answer = folded.resolve(
-            "tool_search", {"query": query, "limit": 20}, session=Session(fruitless=fruitless)
+        answer = answered(
+            folded.resolve(
+                "tool_search", {"query": query, "limit": 20}, session=Session(fruitless=fruitless)
+            )
         )
         assert estimate(answer.text) <= budget
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from support.outcomes import answered, invoked
 from support.strategies import lists_of
 from toolfold import Catalog, NameClashError, Settings, Tool, UnknownToolError, fold
 
@@ -128,7 +129,7 @@ def test_a_bare_name_is_unique_or_not_in_the_scope() -> None:
 
     folded = fold(tools, settings=ON, scope=Scope(allow=("@b",)))
 
-    assert folded.resolve("tool_call", {"name": "read"}).tool.name == "b.read"
+    assert invoked(folded.resolve("tool_call", {"name": "read"})).tool.name == "b.read"
 
 
 @given(lists_of("plain"))
@@ -145,24 +146,27 @@ def test_the_fingerprint_is_one_of_content(items: list[Any]) -> None:
 
 
 def test_a_dict_changed_in_place_is_noticed() -> None:
-    tools = [
+    tools: list[Any] = [
         {"name": "a", "description": "Send a letter.", "parameters": {"type": "object"}},
         {"name": "b", "description": "Read a book.", "parameters": {"type": "object"}},
     ]
     before = fold(tools, settings=ON)
-    assert before.resolve("tool_search", {"query": "letter"}).hits[0].name == "a"
+    assert answered(before.resolve("tool_search", {"query": "letter"})).hits[0].name == "a"
 
     tools[1]["description"] = "Post a parcel."
     tools[0]["parameters"]["properties"] = {"to": {"type": "string"}}
     tools[0]["parameters"]["required"] = ["to"]
     after = fold(tools, settings=ON)
 
-    assert [h.name for h in after.resolve("tool_search", {"query": "parcel"}).hits] == ["b"]
-    assert after.resolve("tool_search", {"query": "book"}).hits == ()
-    assert after.resolve("tool_search", {"query": "letter"}).hits[0].signature == "a(to: string)"
-    assert after.resolve("tool_call", {"name": "a", "arguments": {}}).is_error
+    found = answered(after.resolve("tool_search", {"query": "parcel"}))
+    assert [hit.name for hit in found.hits] == ["b"]
+    assert answered(after.resolve("tool_search", {"query": "book"})).hits == ()
+    found = answered(after.resolve("tool_search", {"query": "letter"}))
+    assert found.hits[0].signature == "a(to: string)"
+    assert answered(after.resolve("tool_call", {"name": "a", "arguments": {}})).is_error
     # What was folded before is a value: it answers as it did.
-    assert [h.name for h in before.resolve("tool_search", {"query": "book"}).hits] == ["b"]
+    found = answered(before.resolve("tool_search", {"query": "book"}))
+    assert [hit.name for hit in found.hits] == ["b"]
     assert not hasattr(before.resolve("tool_call", {"name": "a", "arguments": {}}), "is_error")
 
 
@@ -188,7 +192,7 @@ def test_a_tool_is_a_value() -> None:
 
 
 def test_a_dict_given_to_a_tool_and_changed_later_does_not_reach_it() -> None:
-    parameters = {"type": "object", "properties": {"a": {"type": "string"}}}
+    parameters: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
     tool = Tool("x", "", parameters)
 
     parameters["properties"]["a"]["type"] = "integer"

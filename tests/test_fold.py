@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.outcomes import answered, invoked
 from support.strategies import ANY_NAMES, MIXED_LISTS, lists_of, name_of, schemas
 from toolfold import Answer, Invocation, Session, Settings, Tool, fold
 
@@ -54,7 +55,7 @@ def test_off_lets_through_what_is_no_tool_at_all() -> None:
     folded = fold(odd, settings=Settings(enabled="off"))
 
     assert all(out is item for out, item in zip(folded.tools, odd, strict=True))
-    assert folded.resolve("a", {}).tool.name == "a"
+    assert invoked(folded.resolve("a", {})).tool.name == "a"
 
 
 @given(lists_of("openai-chat"), st.integers(), st.sampled_from(["off", "sources", "names"]))
@@ -69,7 +70,8 @@ def test_the_bytes_do_not_depend_on_the_order_of_keys(
     assert text(one.tools) == text(other.tools)
     assert one.catalog == other.catalog
     ask = {"query": "a | b c | xyz"}
-    found, again = one.resolve("tool_search", ask), other.resolve("tool_search", ask)
+    found = answered(one.resolve("tool_search", ask))
+    again = answered(other.resolve("tool_search", ask))
     assert [(h.name, h.score) for h in found.hits] == [(h.name, h.score) for h in again.hits]
 
 
@@ -119,7 +121,7 @@ def test_every_folded_tool_is_found_first_by_its_exact_name(
 
     for name in names:
         for query in (name, f"`{name}`", f'"{name}"'):
-            answer = folded.resolve("tool_search", {"query": query})
+            answer = answered(folded.resolve("tool_search", {"query": query}))
             assert answer.hits[0].name == name
 
 
@@ -130,7 +132,7 @@ def test_every_tool_of_the_demo_is_found_first_by_its_exact_name(strategy: Any) 
 
     assert len(folded.catalog) >= 190
     for name in folded.catalog.names:
-        assert folded.resolve("tool_search", {"query": name}).hits[0].name == name
+        assert answered(folded.resolve("tool_search", {"query": name})).hits[0].name == name
 
 
 @given(lists_of("mcp", max_size=8), st.booleans())
@@ -145,17 +147,18 @@ def test_nothing_is_lost(items: list[Any], with_core: bool) -> None:
         if name in core:
             assert folded.tools[0] is item
             continue
-        described = folded.resolve("tool_describe", {"name": name})
+        described = answered(folded.resolve("tool_describe", {"name": name}))
         assert json.loads(described.text.split("\n")[0])["parameters"] == item["inputSchema"]
-        assert folded.resolve("tool_search", {"query": name}).hits[0].tool is folded.catalog[name]
+        found = answered(folded.resolve("tool_search", {"query": name}))
+        assert found.hits[0].tool is folded.catalog[name]
         for call in (
             folded.resolve(name, {}),
             folded.resolve("tool_call", {"name": name, "arguments": {}}),
         ):
             if item["inputSchema"]["required"]:
-                assert "missing argument" in call.text
+                assert "missing argument" in answered(call).text
             else:
-                assert call.tool is folded.catalog[name]
+                assert invoked(call).tool is folded.catalog[name]
 
 
 @given(st.lists(st.tuples(ANY_NAMES, schemas()), min_size=1, max_size=6, unique_by=lambda t: t[0]))
@@ -165,14 +168,14 @@ def test_the_invoked_tool_is_the_one_of_this_catalog(items: list[Any]) -> None:
     folded = fold(tools, settings=ON)
 
     for tool in tools:
-        (tool_,) = folded.resolve("tool_describe", {"name": tool.name}).tools
+        (tool_,) = answered(folded.resolve("tool_describe", {"name": tool.name})).tools
         assert tool_ is tool
 
 
 def test_seed_003_end_to_end() -> None:
     """The live run of seed 003: 20 tools of one server behind the bridge, `terminal` core."""
     ran: list[tuple[str, dict[str, Any]]] = []
-    registry = [
+    registry: list[Any] = [
         {
             "type": "function",
             "function": {
@@ -215,12 +218,12 @@ def test_seed_003_end_to_end() -> None:
     ]
     assert "mcp_github" not in text(folded.tools)
 
-    found = folded.resolve("tool_search", {"query": "github issue", "limit": 3})
+    found = answered(folded.resolve("tool_search", {"query": "github issue", "limit": 3}))
     assert len(found.hits) == 3
     assert found.text.startswith('3 of 20 tools for "github issue":\n- mcp_github_action_')
 
-    described = folded.resolve(
-        "tool_describe", {"name": "mcp_github_action_5"}, session=found.session
+    described = answered(
+        folded.resolve("tool_describe", {"name": "mcp_github_action_5"}, session=found.session)
     )
     assert json.loads(described.text)["parameters"] == registry[5]["function"]["parameters"]
 
@@ -232,13 +235,15 @@ def test_seed_003_end_to_end() -> None:
     assert host(call) == {"ok": True}
     assert ran == [("mcp_github_action_5", {"repo": "foo/bar"})]
 
-    recursion = folded.resolve(
-        "tool_call", {"name": "tool_call", "arguments": {"name": "terminal"}}
+    recursion = answered(
+        folded.resolve("tool_call", {"name": "tool_call", "arguments": {"name": "terminal"}})
     )
     assert recursion.is_error
     assert recursion.text.startswith("tool_call cannot run itself.")
 
-    core = folded.resolve("tool_call", {"name": "terminal", "arguments": {"command": "ls"}})
+    core = answered(
+        folded.resolve("tool_call", {"name": "terminal", "arguments": {"command": "ls"}})
+    )
     assert core.is_error
     assert core.text == "terminal is one of your listed tools: call it directly."
     assert host(folded.resolve("terminal", {"command": "ls"})) == {"ok": True}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def one(head: str, name: str, description: str, key: str, schema: str, tail: str
     return f'{head}"name":"{name}","description":"{description}","{key}":{schema}{tail}'
 
 
-def three(head: str, key: str, tails: tuple[str, str, str]) -> str:
+def three(head: str, key: str, tails: Sequence[str]) -> str:
     return ",".join(
         one(head, name, description, key, schema, tail)
         for name, description, schema, tail in (
@@ -52,9 +53,9 @@ def three(head: str, key: str, tails: tuple[str, str, str]) -> str:
 
 READS = ',"annotations":{"readOnlyHint":true}}'
 BRIDGES: dict[Shape, str] = {
-    "openai-chat": "[" + three('{"type":"function","function":{', "parameters", ("}}",) * 3) + "]",
-    "openai-responses": "[" + three('{"type":"function",', "parameters", ("}",) * 3) + "]",
-    "anthropic": "[" + three("{", "input_schema", ("}",) * 3) + "]",
+    "openai-chat": "[" + three('{"type":"function","function":{', "parameters", ["}}"] * 3) + "]",
+    "openai-responses": "[" + three('{"type":"function",', "parameters", ["}"] * 3) + "]",
+    "anthropic": "[" + three("{", "input_schema", ["}"] * 3) + "]",
     "mcp": "["
     + three(
         "{",
@@ -66,8 +67,8 @@ BRIDGES: dict[Shape, str] = {
         ),
     )
     + "]",
-    "gemini": '[{"functionDeclarations":[' + three("{", "parametersJsonSchema", ("}",) * 3) + "]}]",
-    "plain": "[" + three("{", "parameters", ("}",) * 3) + "]",
+    "gemini": '[{"functionDeclarations":[' + three("{", "parametersJsonSchema", ["}"] * 3) + "]}]",
+    "plain": "[" + three("{", "parameters", ["}"] * 3) + "]",
 }
 
 

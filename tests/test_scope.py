@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.outcomes import answered, invoked
 from toolfold import EVERYTHING, Catalog, ConfigError, Scope, Settings, Tool, fold
 
 names = st.from_regex(r"[a-c]{1,2}\.[a-c]{1,3}", fullmatch=True)
@@ -49,9 +50,10 @@ def test_an_empty_allow_list_holds_nothing() -> None:
 
 @pytest.mark.parametrize("field", ["allow", "deny"])
 def test_a_bare_string_of_patterns_is_refused_with_the_fix(field: str) -> None:
+    patterns: dict[str, Any] = {field: "github.*"}
     for make in (Scope, EVERYTHING.narrow):
         with pytest.raises(ConfigError) as caught:
-            make(**{field: "github.*"})
+            make(**patterns)
 
         assert str(caught.value) == f"`{field}` is the string 'github.*', not a list of patterns"
         assert caught.value.hint == "write ['github.*']"
@@ -183,7 +185,7 @@ def test_unknown_and_out_of_scope_are_one_text_up_to_the_name() -> None:
             folded.resolve("tool_call", {"name": name, "arguments": {}}),
             folded.resolve(name, {}),
         ]
-        return [answer.text.replace(name, "X") for answer in answers]
+        return [answered(answer).text.replace(name, "X") for answer in answers]
 
     assert said("zebra") == said("qqqqq")
     assert said("zebra")[0] == (
@@ -203,13 +205,13 @@ def test_a_restricted_session_cannot_reach_the_registry_through_the_bridge() -> 
     )
 
     assert folded.report.tools_before == folded.report.deferred == 20
-    found = folded.resolve("tool_search", {"query": "plugin tool", "limit": 50})
+    found = answered(folded.resolve("tool_search", {"query": "plugin tool", "limit": 50}))
     assert "of 20 tools" in found.text or "(20 tools searched)" in found.text
     assert not [hit for hit in found.hits if hit.source == "plugins"]
-    refused = folded.resolve("tool_call", {"name": "plugin_tool_1", "arguments": {}})
+    refused = answered(folded.resolve("tool_call", {"name": "plugin_tool_1", "arguments": {}}))
     assert refused.is_error
     assert refused.text.startswith('"plugin_tool_1" is not available in this session.')
-    assert folded.resolve("plugin_tool_1", {}).is_error
+    assert answered(folded.resolve("plugin_tool_1", {})).is_error
 
 
 def test_an_isolated_turn_loses_no_core_tool() -> None:
@@ -226,4 +228,4 @@ def test_an_isolated_turn_loses_no_core_tool() -> None:
     for folded in (busy, isolated, restricted):
         sent = [tool["function"]["name"] for tool in folded.tools]
         assert {"terminal", "read_file"} <= set(sent)
-        assert folded.resolve("terminal", {"command": "ls"}).tool.name == "terminal"
+        assert invoked(folded.resolve("terminal", {"command": "ls"})).tool.name == "terminal"

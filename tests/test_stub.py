@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from support.outcomes import answered, invoked
 from support.strategies import lists_of, name_of
 from toolfold import Folded, Session, SessionStore, Settings, Tool, fold
 from toolfold.settings import load_settings
@@ -34,7 +35,7 @@ def surface(count: int = 15) -> list[dict[str, Any]]:
 
 
 def stubs(tools: Any, **arguments: Any) -> Folded:
-    chosen = {"strategy": "stub", **arguments.pop("settings", {})}
+    chosen: dict[str, Any] = {"strategy": "stub", **arguments.pop("settings", {})}
     return fold(tools, settings=Settings(**chosen), **arguments)
 
 
@@ -89,7 +90,7 @@ def test_the_never_defer_list_of_a_file_adds_to_that_of_the_code(tmp_path: Path)
 
 
 def test_a_search_returns_the_full_schema_of_what_it_finds() -> None:
-    answer = stubs(surface()).resolve("tool_search", {"query": "tool_03"})
+    answer = answered(stubs(surface()).resolve("tool_search", {"query": "tool_03"}))
 
     assert answer.text == (
         '1 of 15 tools for "tool_03":\n'
@@ -118,8 +119,8 @@ def test_a_revealed_tool_has_its_full_schema_from_the_next_assembly_on() -> None
 def test_the_tools_stay_callable_whether_revealed_or_not() -> None:
     folded = stubs(surface())
 
-    hidden = folded.resolve("tool_05", {"path": "a"})
-    wrong = folded.resolve("tool_05", {})
+    hidden = invoked(folded.resolve("tool_05", {"path": "a"}))
+    wrong = answered(folded.resolve("tool_05", {}))
 
     assert (hidden.tool.name, hidden.arguments, hidden.via) == ("tool_05", {"path": "a"}, "direct")
     assert wrong.text == (
@@ -129,7 +130,7 @@ def test_the_tools_stay_callable_whether_revealed_or_not() -> None:
 
 @pytest.mark.parametrize("name", ["tool_describe", "tool_call"])
 def test_only_the_search_tool_is_added(name: str) -> None:
-    answer = stubs(surface()).resolve(name, {"name": "tool_01", "arguments": {}})
+    answer = answered(stubs(surface()).resolve(name, {"name": "tool_01", "arguments": {}}))
 
     assert answer.is_error
     assert answer.text.startswith(f'"{name}" is not available in this session.')
@@ -182,7 +183,10 @@ def test_a_revealed_name_that_is_gone_or_out_of_scope_reveals_nothing() -> None:
 
 def ranked(tools: list[Tool], query: str) -> list[tuple[str, float]]:
     folded = stubs(tools, settings={"enabled": "on"})
-    return [(hit.name, hit.score) for hit in folded.resolve("tool_search", {"query": query}).hits]
+    return [
+        (hit.name, hit.score)
+        for hit in answered(folded.resolve("tool_search", {"query": query})).hits
+    ]
 
 
 def test_words_of_the_query_are_counted() -> None:
@@ -221,7 +225,7 @@ def test_at_most_eight_tools_are_found_and_revealed() -> None:
     folded = stubs(tools)
 
     for query in ("mail", ["mail", "mail_1", "mail_2"], "mail_1 | mail_2 | mail", "mail"):
-        answer = folded.resolve("tool_search", {"query": query, "limit": 50})
+        answer = answered(folded.resolve("tool_search", {"query": query, "limit": 50}))
         assert len(answer.hits) <= 8
         assert len(answer.session.revealed) <= 8
     assert [hit.name for hit in answer.hits] == [f"mail_{i}" for i in range(8)]
@@ -232,12 +236,12 @@ def test_a_search_finds_only_tools_that_are_listed_without_parameters() -> None:
 
     assert ranked(tools, "tool_search") == [("tool_box", 1)]
     folded = stubs(tools, settings={"enabled": "on"}, core=["search_mail"])
-    answer = folded.resolve("tool_search", {"query": "search_mail"})
+    answer = answered(folded.resolve("tool_search", {"query": "search_mail"}))
     assert answer.text == "search_mail is one of your listed tools: call it directly."
 
 
 def test_no_match_lists_the_names_to_choose_from() -> None:
-    answer = stubs(surface()).resolve("tool_search", {"query": "zebra"})
+    answer = answered(stubs(surface()).resolve("tool_search", {"query": "zebra"}))
 
     assert not answer.is_error
     assert answer.hits == ()
@@ -249,7 +253,7 @@ def test_no_match_lists_the_names_to_choose_from() -> None:
 
 @pytest.mark.parametrize("arguments", [{"query": ""}, {"query": " ... "}, {}, None])
 def test_an_empty_query_lists_the_names_to_browse(arguments: Any) -> None:
-    answer = stubs(surface()).resolve("tool_search", arguments)
+    answer = answered(stubs(surface()).resolve("tool_search", arguments))
 
     assert not answer.is_error
     assert answer.text == "Tools: " + ", ".join(f"tool_{i:02}" for i in range(15))
@@ -261,7 +265,7 @@ def test_a_list_of_names_stays_inside_the_answers_budget(query: str) -> None:
     tools = [Tool(f"a_rather_long_tool_name_{i}", "x") for i in range(500)]
     folded = stubs(tools, settings={"search_max_tokens": 200})
 
-    answer = folded.resolve("tool_search", {"query": query})
+    answer = answered(folded.resolve("tool_search", {"query": query}))
 
     assert len(answer.text) <= 800
     assert answer.text.endswith(" more")
@@ -274,8 +278,10 @@ def test_a_long_answer_shows_the_best_in_full_and_the_rest_by_name() -> None:
     }
     tools = [Tool(f"mail_{i}", "x", wide) for i in range(20)]
 
-    answer = stubs(tools, settings={"search_max_tokens": 1_000}).resolve(
-        "tool_search", {"query": "mail"}
+    answer = answered(
+        stubs(tools, settings={"search_max_tokens": 1_000}).resolve(
+            "tool_search", {"query": "mail"}
+        )
     )
 
     assert len(answer.text) <= 4_000

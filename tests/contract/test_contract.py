@@ -9,35 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rooms
 
 import toolfold
 
 SOURCE = Path(toolfold.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-
-
-def imports(path: Path, *, nested: bool) -> Iterator[str]:
-    """The toolfold modules that a file imports, those inside functions if asked."""
-    tree = ast.parse(path.read_text("utf-8"))
-    nodes = ast.walk(tree) if nested else iter(tree.body)
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("toolfold"):
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("toolfold"))
-
-
-def rooms(path: Path, *, nested: bool) -> set[str]:
-    """The first part below `toolfold` of all that a file imports."""
-    parts = (name.split(".") for name in imports(path, nested=nested))
-    known = {p.stem for p in SOURCE.iterdir()}
-    return {part[1] for part in parts if len(part) > 1 and part[1] in known}
-
-
-def files(room: str) -> list[Path]:
-    single = SOURCE / f"{room}.py"
-    return [single] if single.exists() else sorted((SOURCE / room).rglob("*.py"))
 
 
 def test_the_public_surface_is_sorted_unique_and_there() -> None:
@@ -98,9 +75,6 @@ def types_of(path: Path) -> Iterator[str]:
 ASGI_WORDS = frozenset({"Message", "Scope"})
 """What ASGI itself calls the things that its applications are given."""
 
-STILL_TWICE = frozenset({"Ask", "Kind", "Params", "Stop"})
-"""Names that have two meanings; none may be added."""
-
 
 def test_a_public_type_has_a_name_of_its_own() -> None:
     modules: dict[str, list[str]] = {}
@@ -110,7 +84,36 @@ def test_a_public_type_has_a_name_of_its_own() -> None:
 
     twice = {name: where for name, where in modules.items() if len(where) > 1}
 
-    assert {n: w for n, w in twice.items() if n not in ASGI_WORDS | STILL_TWICE} == {}
+    assert {n: w for n, w in twice.items() if n not in ASGI_WORDS} == {}
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    placed = [room for layer in rooms.LAYERS for room in layer]
+    there = {rooms.room_of(name) for name in rooms.modules() if name}
+
+    assert sorted(there - set(placed)) == [], "add them to LAYERS of docs/rooms.py"
+    assert len(placed) == len(set(placed))
+
+
+@pytest.mark.parametrize("name", [name for name in rooms.modules() if name])
+def test_a_module_imports_nothing_from_above_or_beside_its_room(name: str) -> None:
+    room = rooms.room_of(name)
+    against = [
+        other
+        for other in sorted(rooms.imports(name))
+        if rooms.room_of(other) != room
+        # The package itself stands on nearly all rooms.
+        and (not other or rooms.level(rooms.room_of(other)) >= rooms.level(room))
+        and (name, other) not in rooms.EXCEPTIONS
+    ]
+
+    assert against == [], f"{name} stands on line {rooms.level(room)} of LAYERS in docs/rooms.py"
+
+
+@pytest.mark.parametrize(("name", "other"), rooms.EXCEPTIONS)
+def test_an_exception_to_the_order_is_one_that_is_still_made(name: str, other: str) -> None:
+    assert other in rooms.imports(name)
+    assert rooms.level(rooms.room_of(other)) >= rooms.level(rooms.room_of(name))
 
 
 @pytest.mark.parametrize(
@@ -133,22 +136,15 @@ def test_a_public_type_has_a_name_of_its_own() -> None:
     ],
 )
 def test_the_lower_rooms_import_only_lower_ones(room: str, allowed: set[str]) -> None:
-    for path in files(room):
-        assert rooms(path, nested=False) <= allowed, path
+    assert rooms.direct()[room] <= allowed
 
 
 def test_search_knows_nothing_of_sources_nor_of_what_a_model_reads() -> None:
-    for path in files("search"):
-        upper = {
-            "sources", "strategy", "fold", "bridge", "prompts", "render", "cli", "evaluation",
-            "wire",
-        }  # fmt: skip
-        assert not rooms(path, nested=True) & upper, path
+    assert not rooms.direct()["search"] & {"wire", "prompts", "catalog", "answer"}
 
 
 def test_strategies_know_nothing_of_who_asks_them() -> None:
-    for path in files("strategy"):
-        assert not rooms(path, nested=True) & {"bridge", "gate", "fold"}, path
+    assert not rooms.direct()["strategy"] & {"bridge", "gate", "fold"}
 
 
 def test_only_the_strategies_themselves_and_their_settings_know_their_names() -> None:
@@ -167,21 +163,6 @@ def test_only_the_strategies_themselves_and_their_settings_know_their_names() ->
 
     # The gateway tells once that it obeys a name that it passed over before.
     assert {path for path, _ in found} <= {"config/gateway_config.py"}
-
-
-def test_nothing_below_the_command_line_imports_it() -> None:
-    for path in MODULES:
-        if "cli" not in path.relative_to(SOURCE).parts and path.name != "__main__.py":
-            assert "cli" not in rooms(path, nested=True), path
-
-
-def test_fold_imports_nothing_that_stands_on_it() -> None:
-    for room in (
-        "fold", "bridge", "strategy", "gate", "render", "prompts", "answer", "arguments",
-    ):  # fmt: skip
-        for path in files(room):
-            upper = {"cli", "evaluation", "demo", "runtime", "serve", "checkup"}
-            assert not rooms(path, nested=True) & upper, path
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())

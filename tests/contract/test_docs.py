@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import pytest
+import rooms
 from click.testing import CliRunner
 
 import toolfold
@@ -271,13 +272,51 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [name for name in toolfold.__all__ if f"### `{name}`\n" not in page] == []
 
 
-def test_every_module_has_its_place_on_the_architecture_page() -> None:
-    package = Path(toolfold.__file__).parent
-    modules = [p.name for p in package.glob("*.py") if not p.name.startswith("_")]
-    packages = [f"{p.parent.name}/" for p in package.glob("*/__init__.py")]
-    rooms = _text(DOCS / "architecture.md").partition("## The rooms")[2].partition("\n## ")[0]
+def test_every_name_of_the_public_modules_is_in_the_reference_and_says_what_it_is() -> None:
+    page = _reference("api.md")
+    modules: dict[str, list[str]] = _generator().public_names()
+    named = [f"{module}.{name}" for module, names in modules.items() for name in names]
 
-    assert [name for name in modules + packages if f" {name} " not in rooms] == []
+    assert [name for name in named if not re.search(rf"### `{name}`\n\n\S", page)] == []
+    assert {"toolfold.runtime.Agent", "toolfold.search.Ranker", "toolfold.bridge.Bridge"} <= {
+        *named
+    }
+
+
+def test_what_the_guides_import_is_in_the_reference() -> None:
+    page = _reference("api.md")
+    imported = {
+        f"{module}.{name.strip()}"
+        for guide in [README, *sorted((DOCS / "guides").glob("*.md"))]
+        for _, code in _blocks(guide, "python")
+        for module, names in re.findall(
+            r"^from (toolfold\S+) import ([\w, ]+)$", code, re.MULTILINE
+        )
+        for name in names.split(",")
+    }
+
+    assert imported
+    assert [name for name in sorted(imported) if f"### `{name}`\n" not in page] == []
+
+
+def test_every_room_and_module_has_its_place_on_the_architecture_page() -> None:
+    page = _text(DOCS / "architecture.md")
+    paths = [path.relative_to(rooms.SOURCE) for path in rooms.modules().values()]
+    named = [
+        f"{path.parent.as_posix()}/" if path.name == "__init__.py" else path.as_posix()
+        for path in paths
+        if path.as_posix() not in ("__init__.py", "__main__.py")
+    ]
+
+    assert [name for name in named if f"| `{name}` |" not in page] == []
+
+
+def test_the_first_picture_of_the_architecture_page_shows_the_house_as_it_is() -> None:
+    (_, picture), *_ = _blocks(DOCS / "architecture.md", "text")
+    shown = set(re.findall(r"\b\w+(?:/|\.py\b)", picture))
+
+    assert [name for name in sorted(shown) if not (rooms.SOURCE / name).exists()] == []
+    assert {"sources/", "catalog.py", "bridge.py", "dispatch/", "runtime/", "serve/"} <= shown
 
 
 def test_no_page_holds_a_path_of_someones_machine() -> None:

@@ -385,7 +385,7 @@ def test_a_model_error_reaches_the_caller_and_the_conversation_goes_on() -> None
 
     model = agent.model
     assert isinstance(model, ScriptedModel)
-    model._script.append(says("Back."))
+    model._script.append(says("Back."))  # pyright: ignore[reportPrivateUsage]
     assert wait(conversation.ask("Again")).text == "Back."
 
 

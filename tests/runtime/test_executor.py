@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -122,7 +123,7 @@ def test_one_tool_that_may_not_run_beside_others_puts_all_in_order() -> None:
     registry = Registry()
     running: list[str] = []
 
-    def tool(name: str, **kind: bool) -> None:
+    def tool(name: str, **kind: Any) -> None:
         @registry.tool(name=name, **kind)
         async def _() -> str:
             running.append(f"{name} starts")
@@ -144,13 +145,14 @@ def test_no_more_tools_run_at_once_than_there_are_slots() -> None:
     registry = Registry()
     running = 0
     most = 0
+    three = asyncio.Barrier(3)
 
     @registry.tool
     async def work() -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.001)
+        await three.wait()
         running -= 1
 
     run(registry, *[directly("work") for _ in range(12)], parallel=3)

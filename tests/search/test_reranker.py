@@ -34,7 +34,7 @@ def endpoint(respond: Respond) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             with suppress(BrokenPipeError, ConnectionResetError):
                 respond(self, body)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -116,7 +116,7 @@ def test_the_key_comes_from_the_environment_and_reaches_no_log(
 
 
 def hang(handler: BaseHTTPRequestHandler, _: Any) -> None:
-    time.sleep(1)
+    handler.rfile.read(1)  # until the client gives up
 
 
 def drip(handler: BaseHTTPRequestHandler, _: Any) -> None:

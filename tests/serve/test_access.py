@@ -423,7 +423,7 @@ def test_a_host_that_is_served_is_an_own_name(header: str) -> None:
 
 
 def test_a_request_without_an_origin_or_from_an_own_page_passes() -> None:
-    pages = {"allowed_origins": ["https://app.example"]}
+    pages: dict[str, Any] = {"allowed_origins": ["https://app.example"]}
 
     for origin in ("http://localhost:8000", "http://127.0.0.1:8000", "https://APP.example:443"):
         answer = ask(door(**pages), headers={"origin": origin})

@@ -111,7 +111,8 @@ def test_results_come_back_whole(mode: str, flag: str) -> None:
                     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientCapabilities": {},
                 }
-            raw = await c.session._dispatcher.send_raw_request("tools/call", params)
+            dispatcher = c.session._dispatcher  # pyright: ignore[reportPrivateUsage]
+            raw = await dispatcher.send_raw_request("tools/call", params)
             raw.pop("resultType", None)
             assert json.dumps(raw) == json.dumps(expected.RICH)
 
@@ -238,12 +239,12 @@ def test_a_question_progress_and_logs_reach_the_client_of_the_call(mode: str, fl
         async def log(params: Any) -> None:
             logs.append((params.level, params.data))
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            steps.append((done, total, message))
+        async def progress(progress: float, total: float | None, message: str | None) -> None:
+            steps.append((progress, total, message))
 
-        callbacks = {"elicitation_callback": accept, "logging_callback": log}
+        callbacks: dict[str, Any] = {"elicitation_callback": accept, "logging_callback": log}
         if mode == "auto":
-            callbacks["log_level"] = "debug"  # type: ignore[assignment]
+            callbacks["log_level"] = "debug"
         async with gateway(odd("one", flag)) as made, client(made, mode, **callbacks) as c:
             asked = said(await c.call_tool("one__elicit", {"x": "q"}))
             assert asked.startswith('q->accept:{"v": "yes to ask:q"}')
@@ -287,7 +288,7 @@ def test_an_old_client_may_set_the_level_of_logs_and_give_roots_and_samples() ->
             logs.append(params.level)
 
         async def roots(context: object) -> t.ListRootsResult:
-            return t.ListRootsResult(roots=[t.Root(uri="file:///home")])
+            return t.ListRootsResult(roots=[t.Root.model_validate({"uri": "file:///home"})])
 
         async def sample(context: object, params: Any) -> t.CreateMessageResult:
             text = t.TextContent(text=params.messages[0].content.text.upper())

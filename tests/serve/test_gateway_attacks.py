@@ -85,7 +85,14 @@ def test_a_server_outside_the_scope_cannot_ask(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client() -> None:
+def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+
+    def noted(text: str) -> bool:
+        return out.exists() and text in out.read_text("utf-8")
+
     async def main() -> None:
         asked: list[str] = []
 
@@ -94,14 +101,16 @@ def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client() -
             return t.ElicitResult(action="accept", content={})
 
         async with (
-            gateway(evil("s")) as made,
+            gateway(evil("s", env={"OUT": str(out)})) as made,
             client(made, "legacy", Principal("a"), elicitation_callback=answer) as a,
             client(made, "legacy", Principal("b"), elicitation_callback=answer) as b,
         ):
             call = asyncio.create_task(a.call_tool("s__late", {"x": "A"}))
-            await asyncio.sleep(0.3)
+            await until(lambda: noted("run late"))
             call.cancel()
-            await b.call_tool("s__slow", {"x": "1.5"})
+            await until(lambda: noted("cancelled"))
+            await b.call_tool("s__slow", {})
+        assert noted("late got")
         assert not asked
 
     run(main)
@@ -109,8 +118,11 @@ def test_a_question_of_a_call_that_was_given_up_is_not_put_to_another_client() -
 
 def test_unanswered_questions_keep_nobody_from_the_server() -> None:
     async def main() -> None:
+        asked: list[str] = []
+
         async def never(context: object, params: Any) -> t.ElicitResult:
-            await asyncio.sleep(1000)
+            asked.append(params.message)
+            await asyncio.Event().wait()
             raise AssertionError
 
         async with (
@@ -118,10 +130,8 @@ def test_unanswered_questions_keep_nobody_from_the_server() -> None:
             client(made, "legacy", Principal("a"), elicitation_callback=never) as a,
             client(made, "legacy", Principal("b")) as b,
         ):
-            calls = [asyncio.create_task(a.call_tool("s__elicit", {"x": "1"}))]
-            await asyncio.sleep(0.2)
-            calls.append(asyncio.create_task(a.call_tool("s__elicit", {"x": "2"})))
-            await asyncio.sleep(0.2)
+            calls = [asyncio.create_task(a.call_tool("s__elicit", {"x": x})) for x in "12"]
+            await until(lambda: sorted(asked) == ["ask 1", "ask 2"])
             async with asyncio.timeout(3):
                 assert said(await b.call_tool("s__echo", {})) == "ran echo"
             for call in calls:
@@ -131,13 +141,18 @@ def test_unanswered_questions_keep_nobody_from_the_server() -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_two_calls_of_one_client_that_both_ask_get_their_answers(mode: str) -> None:
+def test_two_calls_of_one_client_that_both_ask_get_their_answers(mode: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
     async def main() -> None:
         async def answer(context: object, params: Any) -> t.ElicitResult:
-            await asyncio.sleep(0.2)
+            await until(lambda: out.read_text("utf-8").count("run elicit") == 2)
             return t.ElicitResult(action="accept", content={"v": params.message})
 
-        async with gateway(evil("s")) as made, client(made, mode, elicitation_callback=answer) as c:
+        async with (
+            gateway(evil("s", env={"OUT": str(out)})) as made,
+            client(made, mode, elicitation_callback=answer) as c,
+        ):
             async with asyncio.TaskGroup() as group:
                 both = [group.create_task(c.call_tool("s__elicit", {"x": x})) for x in "12"]
             found = [task.result() for task in both]
@@ -160,10 +175,11 @@ def test_nobody_s_questions_make_another_s_go(monkeypatch: pytest.MonkeyPatch) -
             client(made, "auto", Principal("victim")) as victim,
             client(made, "auto", Principal("mallory")) as mallory,
         ):
-            ask = victim.session._dispatcher.send_raw_request
+            ask = victim.session._dispatcher.send_raw_request  # pyright: ignore[reportPrivateUsage]
+            other = mallory.session._dispatcher  # pyright: ignore[reportPrivateUsage]
             first = await ask("tools/call", params)
             for _ in range(5):
-                await mallory.session._dispatcher.send_raw_request("tools/call", params)
+                await other.send_raw_request("tools/call", params)
             (key,) = first["inputRequests"]
             more = {
                 "requestState": first["requestState"],
@@ -212,7 +228,7 @@ def test_of_a_server_that_waits_nothing_is_there(tmp_path: Path) -> None:
 def test_texts_of_prompts_and_resources_hide_nothing() -> None:
     async def main() -> None:
         async with gateway(evil("s")) as made, client(made) as c:
-            (argument,) = (await c.list_prompts()).prompts[0].arguments or ()
+            (argument,) = (await c.list_prompts()).prompts[0].arguments or []
             assert str(argument.description).startswith("hidden[U+202E]")
             assert len(str(argument.description)) <= 4_000
             assert (await c.list_resources()).resources[0].name == "r[U+202E]"

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 
 from support.gateways import client, gateway, run, until
+from support.servers.place import again_until
 from support.servers.questions import every_name, steps
 from support.servers.twins import (
     ACCEPT,
@@ -108,6 +109,20 @@ def test_every_name_there_is_reads_as_one_that_there_is_not(pair: Twins) -> None
 CHANGED = {"method": "notifications/tools/list_changed"}
 SEEN_CHANGE = {"later": {"tools": [tool("find_weather", "Find it.", True)]}, "news": [CHANGED]}
 
+KINDS = ("tools", "prompts", "resources")
+
+
+async def until_hidden_lists(pair: Twins, side: Side, *, are_changed: bool) -> None:
+    """Wait until the gateway has read the lists of the hidden servers, as they are now."""
+    if side is pair.twin:
+        return
+    later = ("payroll_two", "secret_laundry", "getaway", "secret_escape", "vault:///y")
+
+    async def listed() -> str:
+        return str([(await side.modern(WIDE, f"{kind}/list", {})).messages for kind in KINDS])
+
+    await again_until(listed, lambda text: all((name in text) == are_changed for name in later))
+
 
 @pytest.mark.parametrize("era", ["old", "modern"])
 def test_no_notification_or_question_comes_from_what_is_hidden(tmp_path: Path, era: str) -> None:
@@ -133,14 +148,17 @@ def test_no_notification_or_question_comes_from_what_is_hidden(tmp_path: Path, e
             speak(VAULT, "mixed")
             if era == "old":
                 await side.post(token, "notifications/roots/list_changed", None, session)
-            await asyncio.sleep(0.3)
+            await until_hidden_lists(pair, side, are_changed=True)
             for name in (exposed_name(VAULT, "payroll_two"), "mixed__secret_wait"):
                 await side.modern(WIDE, "tools/call", {"name": name, "arguments": {"x": "no"}})
             # All within the moment for which changes are gathered.
             speak(VAULT, "mixed")
             side.speak("open")
             await until(lambda: "tools/list_changed" in str(messages), 10)
-            await asyncio.sleep(0.3)
+            await until_hidden_lists(pair, side, are_changed=False)
+            # Whatever there was to tell comes before this.
+            side.speak("open")
+            await until(lambda: str(messages).count("tools/list_changed") == 2, 10)
         return [plain(message) for message in messages]
 
     async def main(pair: Twins) -> None:
@@ -225,6 +243,7 @@ def test_what_a_server_logs_in_anothers_call_is_not_heard(tmp_path: Path) -> Non
     async def main(pair: Twins) -> None:
         side, token = pair.full, pair.narrow.secret
         session = await side.greet(token)
+        await side.post(token, "tools/list", {}, session)
         call = {"name": "mixed__secret_wait", "arguments": {"x": "theirs"}}
         theirs = asyncio.create_task(side.modern(WIDE, "tools/call", call))
         await until(lambda: (side.folder / "theirs.began").exists())
@@ -236,10 +255,12 @@ def test_what_a_server_logs_in_anothers_call_is_not_heard(tmp_path: Path) -> Non
             await theirs
             (side.folder / "ours.go").touch()
             messages.extend((await ours).messages)
-            await asyncio.sleep(0.3)
+            side.speak("open")
+            await until(lambda: "tools/list_changed" in str(messages), 10)
         assert "theirs" not in str(messages)
 
-    with Twins(tmp_path, NARROW["patterns"], "bridge", "off") as pair:
+    loud = {**CONTENT, "open": {**CONTENT["open"], **SEEN_CHANGE}}
+    with Twins(tmp_path, NARROW["patterns"], "bridge", "off", loud) as pair:
         pair.run(main(pair))
 
 

@@ -425,6 +425,7 @@ def test_what_happens_within_a_call_is_its_child_and_an_exception_leaves_only_it
     from opentelemetry import trace
 
     spans, exporter = exported()
+    current = trace.INVALID_SPAN_CONTEXT
 
     with pytest.raises(ValueError), spans.call("t", "s"):
         current = trace.get_current_span().get_span_context()

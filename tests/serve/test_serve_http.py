@@ -41,7 +41,7 @@ async def listening(made: Gateway, port: int = 0) -> AsyncIterator[str]:
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    serving = asyncio.create_task(server._serve())
+    serving = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
     await until(lambda: server.started)
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
@@ -97,7 +97,7 @@ def test_results_questions_and_progress_pass_over_http(mode: str) -> None:
         async def answer(context: object, params: Any) -> t.ElicitResult:
             return t.ElicitResult(action="accept", content={"v": params.message})
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
+        async def progress(progress: float, total: float | None, message: str | None) -> None:
             steps.append(message)
 
         async with (

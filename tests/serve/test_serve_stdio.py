@@ -29,7 +29,7 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
-DISCOVER = {
+DISCOVER: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 0,
     "method": "server/discover",

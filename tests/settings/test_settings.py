@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.outcomes import invoked
 from toolfold import ConfigError, Reranker, Settings, Tool, fold, load_settings
 from toolfold.settings import ENVIRONMENT, PRESETS
 
@@ -109,7 +110,7 @@ def test_the_core_of_a_fold_is_united_with_that_of_its_settings() -> None:
     folded = fold(tools, core={"b"}, settings=Settings(enabled="on", core=("a",)))
 
     assert folded.report.deferred == 1
-    assert folded.resolve("c", {}).tool.name == "c"
+    assert invoked(folded.resolve("c", {})).tool.name == "c"
 
 
 def test_a_bare_string_as_the_core_of_a_fold_is_refused_with_the_fix() -> None:

@@ -684,6 +684,7 @@ def test_an_older_copy_is_never_written_over(tmp_path: Path) -> None:
 
     assert older.read_text("utf-8") == "older"
     assert copy == path.with_name("mcp.json.before-toolfold.1")
+    assert copy is not None
     assert copy.read_text("utf-8") == CURSOR
 
 

@@ -62,11 +62,9 @@ async def gateway(
     **more: Any,
 ) -> AsyncIterator[Gateway]:
     """A running gateway over some servers, when none of them is starting any more."""
-    config = GatewayConfig(
-        servers,
-        ServeSettings(**{"audit": "off", **(serve or {})}),
-        Settings(**{"cache_dir": "off", **(settings or {})}),
-    )
+    serving: dict[str, Any] = {"audit": "off", **(serve or {})}
+    folding: dict[str, Any] = {"cache_dir": "off", **(settings or {})}
+    config = GatewayConfig(servers, ServeSettings(**serving), Settings(**folding))
     async with Gateway(config, scope=scope, **more) as made:
         await until(lambda: all(u.is_settled for u in made.pool.upstreams.values()), 30)
         yield made

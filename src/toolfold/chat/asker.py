@@ -76,8 +76,7 @@ async def _typed_line() -> str:
 
 
 def _forget_what_was_typed() -> None:
-    try:
+    if sys.platform != "win32":
         import termios
-    except ImportError:  # Windows
-        return
-    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

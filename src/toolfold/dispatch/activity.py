@@ -18,14 +18,16 @@ _log = logging.getLogger(__name__)
 
 _SHOWN = 200
 
-Kind: TypeAlias = Literal["searched", "rejected", "started", "progress", "finished", "refused"]
+ActivityKind: TypeAlias = Literal[
+    "searched", "rejected", "started", "progress", "finished", "refused"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
     """One thing that happened to a call."""
 
-    kind: Kind
+    kind: ActivityKind
     """A call is rejected that came to no tool, refused where the host did not let it run."""
 
     tool: str
@@ -126,7 +128,7 @@ class ActivityFeed(Silent):
 
 def _activity(
     record: CallRecord,
-    kind: Kind,
+    kind: ActivityKind,
     *,
     seconds: float = 0.0,
     size: int = 0,

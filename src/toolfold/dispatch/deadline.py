@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
-from toolfold.sources.calls import CallContext, Clock
+from toolfold.sources.calls import CallClock, CallContext
 
 __all__ = ["Deadline", "stopped"]
 
@@ -16,7 +16,7 @@ _GRACE_SECONDS = 2.0
 """How long a tool may take to clean up after it was cancelled."""
 
 
-class Deadline(Clock):
+class Deadline(CallClock):
     """Seconds that run, unless they are paused.
 
     Args:

@@ -26,12 +26,20 @@ if TYPE_CHECKING:
     from toolfold.serve.gateway import Gateway
     from toolfold.serve.principals import Principal
 
-__all__ = ["Ask", "CallError", "Listed", "NoServerError", "Progress", "call_tool", "list_tools"]
+__all__ = [
+    "AskPerson",
+    "CallError",
+    "Listed",
+    "NoServerError",
+    "Progress",
+    "call_tool",
+    "list_tools",
+]
 
 Progress: TypeAlias = Callable[[ServerStatus, int, int], None]
 """Told of each server that has started or failed: its status, how many have, of how many."""
 
-Ask: TypeAlias = Callable[[str], Awaitable[bool]]
+AskPerson: TypeAlias = Callable[[str], Awaitable[bool]]
 """Asks the person at the terminal something."""
 
 _OVER = ("ready", "failed", "stopped", "quarantined")
@@ -96,7 +104,7 @@ def call_tool(
     *,
     scope: Scope = EVERYTHING,
     progress: Progress | None = None,
-    ask: Ask | None = None,
+    ask: AskPerson | None = None,
 ) -> dict[str, Json]:
     """Call one tool and return its result as it came.
 
@@ -144,7 +152,7 @@ def _checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
 
 
 async def _called(
-    gateway: Gateway, principal: Principal, params: Mapping[str, Json], ask: Ask | None
+    gateway: Gateway, principal: Principal, params: Mapping[str, Json], ask: AskPerson | None
 ) -> dict[str, Json]:
     from mcp.shared.exceptions import MCPError
 
@@ -287,7 +295,7 @@ class _Terminal:
     wants_progress = False
     log_level: str | None = None
 
-    def __init__(self, ask: Ask | None) -> None:
+    def __init__(self, ask: AskPerson | None) -> None:
         self._ask = ask
 
     @property
@@ -296,7 +304,7 @@ class _Terminal:
         return {} if self._ask is None else {"elicitation": {"form": {}}}
 
     async def ask(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
-        """Ask for a yes; a form with fields is declined."""
+        """AskPerson for a yes; a form with fields is declined."""
         schema = params.get("requestedSchema")
         has_fields = is_object(schema) and bool(schema.get("properties"))
         if self._ask is None or has_fields:

@@ -29,7 +29,7 @@ from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
 from toolfold.serve.observe.metrics import Metrics
 from toolfold.serve.observe.status_screen import LiveStatus, StatusLog
-from toolfold.serve.shutdown import Stop, stopping
+from toolfold.serve.shutdown import StopSignal, stopping
 from toolfold.sources.mcp.manifests import Manifests
 from toolfold.sources.mcp.transports.process import Child, start
 
@@ -228,7 +228,7 @@ async def _first(*waits: asyncio.Task[object]) -> None:
 
 
 async def _stdio(
-    config: GatewayConfig, how: How, process: _Process, stop: Stop, pair: tuple[int, int]
+    config: GatewayConfig, how: How, process: _Process, stop: StopSignal, pair: tuple[int, int]
 ) -> None:
     console = Console(*pair)
     stopped = stop.event()
@@ -247,7 +247,7 @@ async def _stdio(
 
 
 async def _http(
-    config: GatewayConfig, how: How, process: _Process, stop: Stop, address: tuple[str, int]
+    config: GatewayConfig, how: How, process: _Process, stop: StopSignal, address: tuple[str, int]
 ) -> None:
     stopped = stop.event()
     live = _live(how, process)

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 
 from toolfold.sources.mcp.transports import process_groups
 
-__all__ = ["Stop", "stopping"]
+__all__ = ["StopSignal", "stopping"]
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
-class Stop:
+class StopSignal:
     """The wish that the gateway ends."""
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Stop:
 
 
 @contextmanager
-def stopping() -> Generator[Stop]:
+def stopping() -> Generator[StopSignal]:
     """Take signals as the wish to end; what is left of the servers at the end is killed."""
-    stop = Stop()
+    stop = StopSignal()
     before = {
         number: signal.getsignal(number)
         for number in (getattr(signal, name, None) for name in _SIGNALS)

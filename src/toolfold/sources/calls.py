@@ -15,7 +15,7 @@ from typing import Literal
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.tool import Json, Tool
 
-__all__ = ["CallContext", "Clock", "Output", "PendingCall", "Refusal", "Via", "current_call"]
+__all__ = ["CallClock", "CallContext", "Output", "PendingCall", "Refusal", "Via", "current_call"]
 
 Via = Literal["direct", "tool_call", "revealed"]
 """How a call came: by the tool's own name, through the bridge, or after it was revealed."""
@@ -77,7 +77,7 @@ class Refusal:
     reason: str
 
 
-class Clock:
+class CallClock:
     """The time that a call has. It stands still while a person is asked."""
 
     def pause(self) -> None:
@@ -99,7 +99,7 @@ class CallContext:
 
     stopped: threading.Event = field(default_factory=threading.Event, repr=False)
 
-    clock: Clock = field(default_factory=Clock, repr=False)
+    clock: CallClock = field(default_factory=CallClock, repr=False)
     """Its deadline, for who must wait for a person."""
 
     def progress(self, message: str, fraction: float | None = None) -> None:

@@ -43,7 +43,8 @@ class Clock:
 
 def client(base: str, api: str, clock: Clock, **options: Any) -> OpenAIChat | Anthropic:
     kinds = {"openai": OpenAIChat, "anthropic": Anthropic}
-    return kinds[api]("any", base_url=base, sleep=clock.sleep, **{"api_key": KEY, **options})
+    given: dict[str, Any] = {"api_key": KEY, **options}
+    return kinds[api]("any", base_url=base, sleep=clock.sleep, **given)
 
 
 def answer(*script: Any, api: str = "openai", **options: Any) -> tuple[str, list[float], int]:

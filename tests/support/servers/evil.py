@@ -30,7 +30,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "delete_all", "description": "Delete everything.", "inputSchema": EMPTY},
     {"name": "elicit", "description": "Ask.", "inputSchema": ONE},
     {"name": "late", "description": "Ask late, whatever happened.", "inputSchema": ONE},
-    {"name": "slow", "description": "Slow.", "inputSchema": ONE},
+    {"name": "slow", "description": "Wait until `late` is told.", "inputSchema": ONE},
     {"name": "flood", "description": "Flood.", "inputSchema": ONE},
 ]
 HELLO = {
@@ -50,6 +50,8 @@ PROMPT = {
 
 _writing = threading.Lock()
 _asked: dict[int, tuple[threading.Event, list[Any]]] = {}
+_busy = threading.Event()  # `slow` runs
+_told = threading.Event()  # `late` has its answer
 
 
 def send(message: dict[str, Any]) -> None:
@@ -84,11 +86,13 @@ def run(name: str, x: str) -> str:
         case "elicit":
             return "answered " + json.dumps(question(f"ask {x}", 1_000))
         case "late":
-            time.sleep(1)
+            _busy.wait(10)
             note("late got " + json.dumps(question(f"SECRET of caller {x}", 10)))
+            _told.set()
             return "x"
         case "slow":
-            time.sleep(float(x or 3))
+            _busy.set()
+            _told.wait(10)
             return "slept"
         case "flood":
             for _ in range(int(x or 1_000)):
@@ -150,6 +154,8 @@ def take(message: dict[str, Any]) -> None:
         event, answer = _asked.get(number or 0, (threading.Event(), []))
         answer.append(message.get("result") or message.get("error"))
         event.set()
+    elif method == "notifications/cancelled":
+        note("cancelled")
     elif method == "notifications/initialized" and "stray" in MODE:
         threading.Thread(target=stray, daemon=True).start()
     elif method == "tools/call" and number is not None:

@@ -210,7 +210,7 @@ class Side:
         self, token: str, method: str, params: Any = None, session: str = "", **headers: str
     ) -> Reply:
         """Ask as a client of an older revision."""
-        message = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method}
         if params is not None:
             message["params"] = params
         if method.startswith("notifications/"):
@@ -219,7 +219,7 @@ class Side:
 
     async def modern(self, token: str, method: str, params: Any = None, **more: Any) -> Reply:
         """Ask as a client of 2026-07-28."""
-        message = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method}
         headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
         if isinstance(params, dict) or params is None:
             given = {**(params or {}), **more}
@@ -417,7 +417,7 @@ async def _listening(made: Gateway) -> AsyncIterator[str]:
     app = make_app(made, "127.0.0.1", metrics=lambda: json.dumps(sorted(made.pool.upstreams)))
     config = uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    serving = asyncio.create_task(server._serve())
+    serving = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
     await until(lambda: server.started)
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfold.dispatch.records import Observers
 from toolfold.sources.mcp.connection import Params
-from toolfold.sources.mcp.mcp_source import Kind, McpSource, Route, ServerDownError
+from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.sources.merged import Located
 from toolfold.sources.source import Source
@@ -92,13 +92,13 @@ class Pool:
         self._by_client: dict[tuple[str, str], McpSource] = {}
         self._served: dict[str, int] = {}
         self.stock = Stock(0, (), {})
-        self.on_change: Callable[[frozenset[Kind], frozenset[str]], None] = _nobody
+        self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
         self.on_ask: Callable[[str, str, Params, str | None], Awaitable[dict[str, Json] | None]] = (
             _none
         )
         self.on_log: Callable[[str, str | None, Params], None] = _nobody
-        self._changed: dict[Kind, set[str]] = {}
+        self._changed: dict[ListedKind, set[str]] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()
         self._began = 0.0
@@ -279,12 +279,12 @@ class Pool:
             self._observers.server_changed(self._status(source))
             self._settle()
 
-    def list_changed(self, source: McpSource, kind: Kind) -> None:
+    def list_changed(self, source: McpSource, kind: ListedKind) -> None:
         """A server's list changed."""
         if source.client is None:
             self._tell(kind, source.name)
 
-    def _tell(self, kind: Kind, *servers: str) -> None:
+    def _tell(self, kind: ListedKind, *servers: str) -> None:
         self._changed.setdefault(kind, set()).update(servers)
         # Until all have started once, nobody has been told anything that could be wrong.
         if kind == "tools" and not self._settled.is_set():
@@ -303,7 +303,7 @@ class Pool:
         servers = frozenset(name for names in changed.values() for name in names)
         self.on_change(frozenset(changed), servers)
 
-    def _save(self, changed: Mapping[Kind, set[str]]) -> None:
+    def _save(self, changed: Mapping[ListedKind, set[str]]) -> None:
         # Once for all that was gathered: a server may say thousands of times that it changed.
         if self._manifests is not None:
             for name in sorted({name for names in changed.values() for name in names}):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version as installed
 from itertools import count
 from typing import Any, TypeAlias, cast
@@ -57,6 +57,7 @@ from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
+from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.relay import can
 from toolfold.tool import Json, is_object
 
@@ -78,7 +79,6 @@ _EVENTS = {
 }
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-Params: TypeAlias = Mapping[str, Json]
 
 
 class _Message(BaseModel):

@@ -15,13 +15,13 @@ from toolfold.serve.catalog.views import Views
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients, ListKind
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp.mcp_source import Kind, ServerDownError
+from toolfold.sources.mcp.mcp_source import ListedKind, ServerDownError
 from toolfold.tool import Json
 
 __all__ = ["Notifications"]
 
 _SUBSCRIPTIONS_AT_MOST = 1000
-_LISTS: Mapping[ListKind, frozenset[Kind]] = {
+_LISTS: Mapping[ListKind, frozenset[ListedKind]] = {
     "tools": frozenset({"tools"}),
     "resources": frozenset({"resources", "templates"}),
     "prompts": frozenset({"prompts"}),
@@ -78,10 +78,10 @@ class Notifications:
 
     # ---- lists
 
-    def _changed(self, kinds: frozenset[Kind], servers: frozenset[str]) -> None:
+    def _changed(self, kinds: frozenset[ListedKind], servers: frozenset[str]) -> None:
         self._start(self._tell(kinds))
 
-    async def _tell(self, kinds: frozenset[Kind]) -> None:
+    async def _tell(self, kinds: frozenset[ListedKind]) -> None:
         if "tools" in kinds:
             await self.on_tools()
         for kind, lists in _LISTS.items():

@@ -21,7 +21,7 @@ from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.principals import Principal
 from toolfold.sources.mcp.exposed_names import exposed_names
 from toolfold.sources.mcp.exposed_records import shown_record
-from toolfold.sources.mcp.mcp_source import Kind
+from toolfold.sources.mcp.mcp_source import ListedKind
 from toolfold.tool import Json, Tool, canonical, is_array, is_object
 
 __all__ = ["ResourceCatalog", "ResourceRoute"]
@@ -89,7 +89,7 @@ class ResourceCatalog:
         """Return the templates of resources that a principal sees."""
         return await self._resources(principal, "templates", "uriTemplate")
 
-    async def _resources(self, principal: Principal, kind: Kind, key: str) -> list[Json]:
+    async def _resources(self, principal: Principal, kind: ListedKind, key: str) -> list[Json]:
         lists = await self._seen(principal, kind)
         first = _first_owners(lists, key)
         return [
@@ -163,11 +163,13 @@ class ResourceCatalog:
             lists = [await self.resources(principal), await self.templates(principal)]
         return hashlib.sha1(canonical(lists), usedforsecurity=False).hexdigest()
 
-    async def _seen(self, principal: Principal, kind: Kind) -> dict[str, list[dict[str, Json]]]:
+    async def _seen(
+        self, principal: Principal, kind: ListedKind
+    ) -> dict[str, list[dict[str, Json]]]:
         lists = await self._all(kind)
         return {name: items for name, items in lists.items() if self.sees(principal, name)}
 
-    async def _all(self, kind: Kind) -> dict[str, list[dict[str, Json]]]:
+    async def _all(self, kind: ListedKind) -> dict[str, list[dict[str, Json]]]:
         """Return a list of every server that has it, read where it is not known."""
         await self._pool.settled()
         upstreams = self._pool.upstreams

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from toolfold.sources.mcp.connection import Params
-from toolfold.sources.mcp.lifecycle import Kind
+from toolfold.sources.mcp.lifecycle import ListedKind
 from toolfold.tool import Json, Tool
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Hub(Protocol):
         """Its state changed."""
         ...
 
-    def list_changed(self, source: McpSource, kind: Kind) -> None:
+    def list_changed(self, source: McpSource, kind: ListedKind) -> None:
         """One of its lists changed."""
         ...
 
@@ -60,7 +60,7 @@ class Alone:
         if source.state == "failed":
             _log.warning("server %s: %s", source.name, source.error)
 
-    def list_changed(self, source: McpSource, kind: Kind) -> None:
+    def list_changed(self, source: McpSource, kind: ListedKind) -> None:
         """Pass over."""
 
     def resource_updated(self, source: McpSource, uri: str) -> None:

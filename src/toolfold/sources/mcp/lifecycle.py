@@ -34,12 +34,12 @@ from toolfold.tool import Json, Tool, canonical, is_object
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
 
-__all__ = ["Kind", "Lifecycle", "Owner", "ServerDownError", "SignInError"]
+__all__ = ["Lifecycle", "ListedKind", "Owner", "ServerDownError", "SignInError"]
 
-Kind = Literal["tools", "prompts", "resources", "templates"]
+ListedKind = Literal["tools", "prompts", "resources", "templates"]
 """What a server lists."""
 
-LISTS: Mapping[Kind, tuple[str, str, str]] = {
+LISTS: Mapping[ListedKind, tuple[str, str, str]] = {
     "tools": ("tools/list", "tools", "tools"),
     "prompts": ("prompts/list", "prompts", "prompts"),
     "resources": ("resources/list", "resources", "resources"),
@@ -101,7 +101,7 @@ class Owner(Peer, Protocol):
         """Its state changed."""
         ...
 
-    def listed(self, kind: Kind) -> None:
+    def listed(self, kind: ListedKind) -> None:
         """One of its lists changed."""
         ...
 
@@ -141,7 +141,7 @@ class Lifecycle:
         self.restarts = 0
         self.since = time.time()
         self.connection: Connection | None = None
-        self.lists: dict[Kind, list[Json]] = {}
+        self.lists: dict[ListedKind, list[Json]] = {}
         self.rubbish = 0
         self._owner = owner
         self._lazy = lazy
@@ -366,11 +366,11 @@ class Lifecycle:
         self.lists["tools"] = tools
         return changed
 
-    def remember(self, lists: Mapping[Kind, list[Json]]) -> None:
+    def remember(self, lists: Mapping[ListedKind, list[Json]]) -> None:
         """Take what the server listed in an earlier run, until it lists anew."""
         self.lists.update(lists)
 
-    async def _read(self, connection: Connection, kind: Kind) -> list[Json]:
+    async def _read(self, connection: Connection, kind: ListedKind) -> list[Json]:
         method, key, capability = LISTS[kind]
         if not is_object(connection.capabilities.get(capability)):
             return []
@@ -392,7 +392,7 @@ class Lifecycle:
                     self._owner.listed("tools")
             await asyncio.sleep(REFRESH_PAUSE)
 
-    async def listing(self, kind: Kind) -> list[Json]:
+    async def listing(self, kind: ListedKind) -> list[Json]:
         """Return one of its lists, read where it is not known; empty where it is not there."""
         known = self.lists.get(kind)
         if known is not None or self.connection is None:

@@ -17,7 +17,7 @@ from toolfold.json_values import parse
 from toolfold.tool import Json, canonical, is_array, is_object
 
 if TYPE_CHECKING:
-    from toolfold.sources.mcp.mcp_source import Kind
+    from toolfold.sources.mcp.mcp_source import ListedKind
     from toolfold.sources.mcp.server import Server
 
 __all__ = ["Manifests"]
@@ -37,7 +37,7 @@ class Manifests:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
-    def load(self, server: Server) -> dict[Kind, list[Json]] | None:
+    def load(self, server: Server) -> dict[ListedKind, list[Json]] | None:
         """Return what a server listed last, or None where it is not known."""
         path = self._path(server)
         if path is None:
@@ -51,9 +51,9 @@ class Manifests:
         if not is_object(found) or not is_array(found.get("tools")):
             return None
         lists = {kind: found[kind] for kind in _KINDS if is_array(found.get(kind))}
-        return cast("dict[Kind, list[Json]]", lists)
+        return cast("dict[ListedKind, list[Json]]", lists)
 
-    def save(self, server: Server, lists: Mapping[Kind, list[Json]]) -> None:
+    def save(self, server: Server, lists: Mapping[ListedKind, list[Json]]) -> None:
         """Keep what a server lists."""
         path = self._path(server)
         if path is None or "tools" not in lists:

@@ -16,13 +16,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
 from toolfold import prompts
-from toolfold.sources.calls import CallContext, Clock, Refusal
+from toolfold.sources.calls import CallClock, CallContext, Refusal
 from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_session_lost
 from toolfold.sources.mcp.exposed_names import Route
 from toolfold.sources.mcp.hub import Alone, Hub
 from toolfold.sources.mcp.lifecycle import (
-    Kind,
     Lifecycle,
+    ListedKind,
     ServerDownError,
 )
 from toolfold.sources.mcp.relay import CURRENT, InFlight, RelayedCall
@@ -37,7 +37,7 @@ from toolfold.tool import Json, Tool, is_object
 if TYPE_CHECKING:
     from toolfold.sources.mcp.transports.process import Child
 
-__all__ = ["Hub", "Kind", "McpSource", "Route", "ServerDownError"]
+__all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError"]
 
 _ROUNDS_AT_MOST = 16
 _ENVELOPE = "io.modelcontextprotocol/"
@@ -150,7 +150,7 @@ class McpSource(Source):
         return self.lifecycle.connection
 
     @property
-    def lists(self) -> dict[Kind, list[Json]]:
+    def lists(self) -> dict[ListedKind, list[Json]]:
         """What the server listed, by kind, as it came."""
         return self.lifecycle.lists
 
@@ -219,7 +219,7 @@ class McpSource(Source):
         )
         return output_of_result(result)
 
-    async def _ready(self, clock: Clock) -> Connection:
+    async def _ready(self, clock: CallClock) -> Connection:
         # What a server takes to start is bounded by its own limit, not by the call's.
         connection = self.connection
         if connection is not None and not connection.is_closed:
@@ -238,7 +238,7 @@ class McpSource(Source):
         *,
         again: bool = False,
         schema: Params | None = None,
-        clock: Clock | None = None,
+        clock: CallClock | None = None,
     ) -> dict[str, Json]:
         """Ask the server for a client, and see the server's own questions through.
 
@@ -272,7 +272,7 @@ class McpSource(Source):
         *,
         again: bool = False,
         schema: Params | None = None,
-        clock: Clock | None = None,
+        clock: CallClock | None = None,
     ) -> dict[str, Json]:
         """Ask the server, and return its result as it came.
 
@@ -322,7 +322,7 @@ class McpSource(Source):
         params: Params,
         call: RelayedCall | None,
         schema: Params | None,
-        clock: Clock | None,
+        clock: CallClock | None,
     ) -> dict[str, Json]:
         patience = self.server.call_timeout
         if call is None:
@@ -416,7 +416,7 @@ class McpSource(Source):
         """Its state changed."""
         self._hub.status_changed(self)
 
-    def listed(self, kind: Kind) -> None:
+    def listed(self, kind: ListedKind) -> None:
         """One of its lists changed."""
         self._hub.list_changed(self, kind)
         for listener in self._listeners if kind == "tools" else ():
@@ -432,7 +432,7 @@ class McpSource(Source):
         self.wishes.disconnected()
 
 
-class _TimeoutClock(Clock):
+class _TimeoutClock(CallClock):
     """The clock of a request that is no tool call."""
 
     def __init__(self, deadline: asyncio.Timeout, patience: float | None) -> None:

@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
-from toolfold.sources.calls import Clock
+from toolfold.sources.calls import CallClock
 from toolfold.tool import Json, is_object
 
 __all__ = ["CURRENT", "Caller", "InFlight", "Questions", "RelayedCall", "can"]
@@ -108,7 +108,7 @@ class RelayedCall:
         self.params = params
         self.park: Callable[[Questions], None] | None = None
         """Hands questions to a client that takes none in the middle of a call."""
-        self.clock: Clock | None = None
+        self.clock: CallClock | None = None
         self._answers: dict[str, asyncio.Future[Json]] = {}
         self._notes = 0
         self._quiet: asyncio.Event | None = None
