@@ -437,6 +437,13 @@ def _api() -> str:
                 lines += _entry(name, value, module)
             else:
                 lines += [f"### `{module}.{name}`", f"The same as `{first}`."]
+    lines += [
+        "## All modules",
+        "What can be read and imported. Names that stand above are kept from version to version; "
+        "the rest of these modules may change. A module whose name begins with `_` is nobody's "
+        "business but ours.",
+        "\n".join(picture.public_modules()),
+    ]
     return _joined(lines)
 
 

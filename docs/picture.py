@@ -49,6 +49,14 @@ def _modules(names: list[str]) -> Iterator[str]:
             yield f"| `{_file(name)}` | {_about(name)} |"
 
 
+def public_modules() -> Iterator[str]:
+    """Yield a table of the modules whose names do not begin with `_`."""
+    yield "| module | what it is |\n|---|---|"
+    for name in rooms.modules():
+        if name and not any(part.startswith("_") for part in name.split(".")):
+            yield f"| `toolfold.{name}` | {_about(name)} |"
+
+
 def _file(name: str) -> str:
     path = rooms.modules()[name].relative_to(rooms.SOURCE)
     return f"{path.parent.as_posix()}/" if path.name == "__init__.py" else path.as_posix()

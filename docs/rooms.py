@@ -27,16 +27,16 @@ __all__ = [
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolfold"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "memo", "characters", "session", "_moved"),
-    ("bounds", "files"),
-    ("json_values", "terminal"),
+    ("errors", "_memo", "_characters", "session", "_moved"),
+    ("_bounds", "_files"),
+    ("_json_values", "_terminal"),
     ("tool",),
-    ("scope", "signature", "tokens", "redact", "prompts"),
+    ("scope", "_signature", "tokens", "redact", "prompts"),
     ("settings", "answer", "arguments", "invisible"),
     ("wire",),
-    ("catalog", "costs", "intake"),
+    ("catalog", "_costs", "_intake"),
     ("search",),
-    ("render", "checkup", "retrievability"),
+    ("_render", "_checkup", "_retrievability"),
     ("strategy",),
     ("gate", "bridge"),
     ("fold",),

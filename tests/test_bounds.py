@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Settings, Tool, fold
-from toolfold.bounds import cut, first_sentence, one_line, visible
+from toolfold._bounds import cut, first_sentence, one_line, visible
+from toolfold._memo import Memo
 from toolfold.invisible import shown
-from toolfold.memo import Memo
 
 BLANKS = "\u034f\u2800\u3164\uffa0\ufe00\ufe0f\U000e0100"
 JOINERS = "\u200c\u200d"

@@ -1,4 +1,4 @@
-"""`toolfold.files`: a file is replaced whole, or not at all."""
+"""`toolfold._files`: a file is replaced whole, or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.files import replace_file, replacing
+from toolfold._files import replace_file, replacing
 
 WINDOWS = sys.platform == "win32"
 POSIX = pytest.mark.skipif(WINDOWS, reason="permission bits are POSIX's")
@@ -128,7 +128,7 @@ def test_a_writer_that_is_killed_leaves_the_old_content(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from toolfold.files import replacing
+from toolfold._files import replacing
 with replacing(Path(sys.argv[1]), durable=False) as new:
     new.write(b"half" * 100_000)
     new.flush()

@@ -1,4 +1,4 @@
-"""`toolfold.json_values`: one value, one text, whichever of two encoders writes it."""
+"""`toolfold._json_values`: one value, one text, whichever of two encoders writes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Catalog, Tool, fold
-from toolfold.json_values import (
+from toolfold._json_values import (
     Json,
     NotJsonError,
     canonical,

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from toolfold import Answer, Catalog, Invocation, Scope, Settings, Tool, fold
 from toolfold.demo import demo_catalog
 from toolfold.errors import CatalogError
-from toolfold.search.text import is_telling, raw_words
+from toolfold.search._text import is_telling, raw_words
 from toolfold.sources import load_catalog
 
 ON = Settings(enabled="on")

@@ -1,4 +1,4 @@
-"""`toolfold.terminal`: widths, cuts, tables and colours."""
+"""`toolfold._terminal`: widths, cuts, tables and colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolfold.terminal import columns, erase_lines, fitted, padded, styled, table
+from toolfold._terminal import columns, erase_lines, fitted, padded, styled, table
 
 lines = st.text(
     st.characters(exclude_categories=("C", "Zl", "Zp")) | st.sampled_from("a日\u0301\ufe0f")

@@ -19,12 +19,12 @@ from fit import StaticModel
 
 from toolfold.evaluation import load_corpus
 from toolfold.evaluation.measure import recall
-from toolfold.search.columns import columns_of
-from toolfold.search.document import document
+from toolfold.search._columns import columns_of
+from toolfold.search._document import document
+from toolfold.search._scorer import Scorer
+from toolfold.search._vectors import Vectors
 from toolfold.search.hybrid import HybridSearcher
 from toolfold.search.lexical import Words
-from toolfold.search.scorer import Scorer
-from toolfold.search.vectors import Vectors
 
 
 def main() -> None:

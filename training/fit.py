@@ -24,13 +24,13 @@ import problems
 import torch
 from catalog import package_tool
 
-from toolfold.search.columns import columns_of
-from toolfold.search.dense import texts_of
-from toolfold.search.document import document
+from toolfold.search._columns import columns_of
+from toolfold.search._dense import texts_of
+from toolfold.search._document import document
+from toolfold.search._scorer import FEATURES, Scorer, floor_features
+from toolfold.search._vectors import Vectors
 from toolfold.search.hybrid import Evidence, HybridSearcher
 from toolfold.search.lexical import Words
-from toolfold.search.scorer import FEATURES, Scorer, floor_features
-from toolfold.search.vectors import Vectors
 
 Array = np.ndarray
 LOSS = 0.008

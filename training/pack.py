@@ -21,7 +21,7 @@ import dataset
 import numpy as np
 from catalog import Tool, package_tool, rows
 
-from toolfold.search.dense import WEIGHTS, Table, texts_of
+from toolfold.search._dense import WEIGHTS, Table, texts_of
 
 SAMPLE = 6_000
 

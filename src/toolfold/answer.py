@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolfold.bounds import first_sentence
+from toolfold._bounds import first_sentence
+from toolfold._signature import signature
 from toolfold.session import Session
-from toolfold.signature import signature
 from toolfold.tool import Json, Tool
 
 __all__ = ["Answer", "Hit", "Invocation"]

@@ -13,10 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from toolfold import prompts
-from toolfold.bounds import cut, one_line
-from toolfold.json_values import fast_bytes
-from toolfold.memo import Memo
-from toolfold.signature import follow
+from toolfold._bounds import cut, one_line
+from toolfold._json_values import fast_bytes
+from toolfold._memo import Memo
+from toolfold._signature import follow
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
 
 if TYPE_CHECKING:

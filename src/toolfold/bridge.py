@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from toolfold import prompts
+from toolfold._bounds import one_line, visible
+from toolfold._render import describe_text, fitting, names_text, search_text
+from toolfold._signature import signature
 from toolfold.answer import Answer, Hit, Invocation
 from toolfold.arguments import check, read_arguments
-from toolfold.bounds import one_line, visible
 from toolfold.catalog import Catalog
-from toolfold.render import describe_text, fitting, names_text, search_text
 from toolfold.search import Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
 from toolfold.settings import Settings
-from toolfold.signature import signature
 from toolfold.strategy import STRATEGIES, Strategy, strategy_of
 from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Json, Tool, is_array, is_object

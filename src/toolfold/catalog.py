@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from types import MappingProxyType
 
+from toolfold._memo import Memo
 from toolfold.errors import NameClashError, UnknownToolError
-from toolfold.memo import Memo
 from toolfold.scope import Scope
 from toolfold.tool import Tool
 from toolfold.wire import read

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolfold import prompts
+from toolfold._costs import list_tokens, tool_costs
+from toolfold._intake import intake
+from toolfold._json_values import compact
 from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog, owner
-from toolfold.costs import list_tokens, tool_costs
 from toolfold.errors import ConfigError, NameClashError
 from toolfold.gate import GateVerdict, judge
-from toolfold.intake import intake
-from toolfold.json_values import compact
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session

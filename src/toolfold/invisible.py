@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import is_
 
-from toolfold.bounds import ELLIPSIS, cut
-from toolfold.characters import has_hidden, runs
-from toolfold.json_values import compact
+from toolfold._bounds import ELLIPSIS, cut
+from toolfold._characters import has_hidden, runs
+from toolfold._json_values import compact
 from toolfold.tool import Json, Tool, is_array, is_mapping
 
 __all__ = ["marks", "shown", "shown_texts", "shown_tool"]

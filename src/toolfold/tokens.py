@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from toolfold._json_values import compact
 from toolfold.errors import MissingExtraError
-from toolfold.json_values import compact
 
 __all__ = ["TokenCounter", "compact", "context_window", "estimate", "exact_counter"]
 

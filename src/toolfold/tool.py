@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from toolfold import json_values
+from toolfold import _json_values as json_values
+from toolfold._json_values import Json, NotJsonError, copied, is_array, is_mapping, is_object
 from toolfold.errors import InvalidToolError
-from toolfold.json_values import Json, NotJsonError, copied, is_array, is_mapping, is_object
 
 __all__ = [
     "NAME_LIMIT",

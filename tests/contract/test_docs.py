@@ -266,6 +266,22 @@ def test_every_error_has_a_heading_an_example_and_a_fix() -> None:
             assert "\nFix: " in section, name
 
 
+def test_a_module_begins_with_an_underscore_or_is_in_the_reference() -> None:
+    page = _reference("api.md")
+    package = Path(toolfold.__file__).parent
+    names = [
+        ".".join(("toolfold", *path.relative_to(package).with_suffix("").parts))
+        for path in package.rglob("*.py")
+    ]
+    public = [
+        name.removesuffix(".__init__")
+        for name in names
+        if not any(p.startswith("_") for p in name.removesuffix(".__init__").split("."))
+    ]
+
+    assert [n for n in public if n != "toolfold" and f"| `{n}` |" not in page] == []
+
+
 def test_every_public_name_is_in_the_reference() -> None:
     page = _reference("api.md")
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from support.strategies import JSON_VALUES
 from toolfold import ConfigError, Settings, Tool, fold
-from toolfold.runtime.lenient import attempted_call, recovered_calls
-from toolfold.runtime.loops import LoopGuard, repeats
-from toolfold.runtime.loose import arguments_text, loose_json
+from toolfold.runtime._lenient import attempted_call, recovered_calls
+from toolfold.runtime._loops import LoopGuard, repeats
+from toolfold.runtime._loose import arguments_text, loose_json
+from toolfold.runtime._replies import read_reply
 from toolfold.runtime.messages import Call, ModelMessage, ResultMessage
 from toolfold.runtime.model import Reply, Request, Stop, TextDelta
 from toolfold.runtime.profiles import SMALL, STANDARD, Profile, profile_named
-from toolfold.runtime.replies import read_reply
 from toolfold.settings import PRESETS
 from toolfold.tool import Shape
 

@@ -12,11 +12,11 @@ import pytest
 from toolfold import Catalog, Settings, Tool, fold
 from toolfold.demo import demo_catalog
 from toolfold.evaluation import load_corpus, measure
-from toolfold.search import build
-from toolfold.search.cache import Cache
-from toolfold.search.clauses import clauses
+from toolfold.search import _build as build
+from toolfold.search._cache import Cache
+from toolfold.search._clauses import clauses
+from toolfold.search._vectors import LARGE, Vectors, best_places
 from toolfold.search.hybrid import Hybrid
-from toolfold.search.vectors import LARGE, Vectors, best_places
 
 DEMO = Path(__file__).parents[2] / "src" / "toolfold" / "demo"
 
@@ -216,7 +216,8 @@ def letters(count: int, changed: int | None = None) -> list[Tool]:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How many vectors were made anew, each time an index was built; memos start empty."""
-    from toolfold.search import dense, document
+    from toolfold.search import _dense as dense
+    from toolfold.search import _document as document
 
     calls: list[int] = []
     own = dense.Table.tool
@@ -229,7 +230,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def forget() -> None:
-    from toolfold.search import dense, document
+    from toolfold.search import _dense as dense
+    from toolfold.search import _document as document
 
     dense._VECTORS.clear()  # pyright: ignore[reportPrivateUsage]
     document._DOCUMENTS.clear()  # pyright: ignore[reportPrivateUsage]

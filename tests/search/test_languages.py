@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolfold import Catalog, Settings, fold
 from toolfold.demo import CATALOG_FILE, QUERIES_FILE, demo_catalog
 from toolfold.evaluation import Corpus, LabelledRequest, measure
-from toolfold.search.lexicon import LEXICON, readings, translated
+from toolfold.search._lexicon import LEXICON, readings, translated
 
 LANGUAGES_FILE = CATALOG_FILE.with_name("languages.jsonl")
 

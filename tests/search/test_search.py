@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Catalog, Settings, Tool, fold
-from toolfold.search.document import FIELDS, document
+from toolfold.search._document import FIELDS, document
+from toolfold.search._text import raw_words, terms
 from toolfold.search.lexical import BM25, FIELD_LENGTH_NORMS, FIELD_WEIGHTS, K1, query_terms
-from toolfold.search.text import raw_words, terms
 
 WORDS = ["issue", "mail", "send", "list", "file", "calendar", "event", "refund", "open", "close"]
 

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from support.gateways import ERAS, Seen, client, gateway, odd, run, said, until
 from toolfold.scope import Scope
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp.manifests import Manifests
+from toolfold.sources.mcp._manifests import Manifests
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 

@@ -17,12 +17,12 @@ from support.gateways import client, gateway, odd, run, said, until
 from toolfold.config.serve_settings import ServeSettings, Token
 from toolfold.errors import ConfigError
 from toolfold.scope import Scope
-from toolfold.serve.mcp import parking
+from toolfold.serve.mcp import _parking as parking
 from toolfold.serve.principals import Principal, TokenTable
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust
 from toolfold.sources.mcp import lifecycle
-from toolfold.sources.mcp.manifests import Manifests
+from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")

@@ -33,7 +33,7 @@ from support.servers.twins import (
 )
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp.exposed_names import exposed_name
+from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")

@@ -1,4 +1,4 @@
-"""`toolfold.sources.mcp.exposed_names`: the names under which servers' tools are served."""
+"""`toolfold.sources.mcp._exposed_names`: the names under which servers' tools are served."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.sources.mcp.exposed_names import exposed_name, exposed_names
+from toolfold.sources.mcp._exposed_names import exposed_name, exposed_names
 
 ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 words = st.text(alphabet="ab_-. é/", min_size=1, max_size=50)

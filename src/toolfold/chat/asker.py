@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 from toolfold.chat.screen import Screen, shown_json
 from toolfold.dispatch.approvals import Verdict
+from toolfold.sources._threads import in_thread
 from toolfold.sources.calls import PendingCall
-from toolfold.sources.threads import in_thread
 
 __all__ = ["Asker"]
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from toolfold import prompts
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.chat.transcript_file import Transcript

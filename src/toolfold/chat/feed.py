@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from toolfold.bounds import cut, one_line
+from toolfold._bounds import cut, one_line
+from toolfold._terminal import Style
 from toolfold.chat.screen import Screen, shown_json
 from toolfold.dispatch.activity import Activity
-from toolfold.terminal import Style
 from toolfold.tool import is_object
 
 __all__ = ["Feed"]

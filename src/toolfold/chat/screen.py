@@ -15,9 +15,9 @@ from typing import TextIO
 
 import click
 
-from toolfold.bounds import cut, one_line, visible
+from toolfold._bounds import cut, one_line, visible
+from toolfold._terminal import Style, columns, fitted, styled
 from toolfold.errors import ToolfoldError
-from toolfold.terminal import Style, columns, fitted, styled
 from toolfold.tool import Json
 
 __all__ = ["Screen", "harmless", "shown_json"]

@@ -27,10 +27,10 @@ from typing import Any, NoReturn, cast
 
 import yaml
 
+from toolfold._json_values import compact
 from toolfold.dispatch.approvals import Verdict
 from toolfold.dispatch.hooks import Hook
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.json_values import compact
 from toolfold.runtime.messages import Call
 from toolfold.runtime.model import ModelError, Request
 from toolfold.runtime.scripted import Says, ScriptedModel

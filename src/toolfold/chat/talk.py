@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from typing import cast
 
 from toolfold import prompts
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 from toolfold.chat.commands import Commands
 from toolfold.chat.feed import Feed
 from toolfold.chat.screen import Screen, harmless

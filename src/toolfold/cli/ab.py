@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from toolfold._terminal import columns, padded
 from toolfold.cli import options
 from toolfold.cli.models import model_options, open_model
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.terminal import columns, padded
 
 if TYPE_CHECKING:
     from toolfold.evaluation.ab.measures import Measures

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolfold.bounds import visible
+from toolfold._bounds import visible
 from toolfold.cli import options
 from toolfold.errors import ConfigError
 from toolfold.scope import Scope
@@ -52,7 +52,7 @@ def command(
       toolfold call time__get_current_time --arg timezone=Europe/Berlin
       toolfold call files__read_file --json-args '{"path": "notes.md"}' --json
     """
-    from toolfold.serve.one_shot import call_tool
+    from toolfold.serve._one_shot import call_tool
 
     arguments = _arguments(pairs, json_args)
     live = _live(config)

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolfold._checkup import Finding, check_tools, costliest
+from toolfold._json_values import compact
+from toolfold._retrievability import Retrievability, retrievability
+from toolfold._terminal import styled
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
-from toolfold.checkup import Finding, check_tools, costliest
 from toolfold.cli import options
 from toolfold.cli.setting_options import setting_options
-from toolfold.json_values import compact
-from toolfold.retrievability import Retrievability, retrievability
 from toolfold.scope import Scope
 from toolfold.settings import Settings
-from toolfold.terminal import styled
 from toolfold.tokens import estimate
 from toolfold.tool import Tool
 from toolfold.wire import write
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
-    from toolfold.serve.one_shot import Listed
+    from toolfold.serve._one_shot import Listed
 
 
 @click.command("check", short_help="Look a catalog over for what would hurt")

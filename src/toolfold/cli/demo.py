@@ -7,6 +7,7 @@ import textwrap
 
 import click
 
+from toolfold._terminal import styled
 from toolfold.answer import Answer, Invocation
 from toolfold.cli import options
 from toolfold.demo import demo_catalog
@@ -14,7 +15,6 @@ from toolfold.demo.host import SYSTEM, DemoHost
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
 from toolfold.settings import Settings
-from toolfold.terminal import styled
 from toolfold.tool import Json
 
 _WINDOW = 131_072

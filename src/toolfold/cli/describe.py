@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from toolfold.bounds import visible
+from toolfold._bounds import visible
+from toolfold._signature import signature
 from toolfold.cli import options
 from toolfold.scope import Scope
-from toolfold.signature import signature
 from toolfold.tool import Tool
 
 

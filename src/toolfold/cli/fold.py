@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import click
 
+from toolfold._terminal import styled
 from toolfold.cli import options
 from toolfold.cli.setting_options import setting_options
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
 from toolfold.settings import Settings
-from toolfold.terminal import styled
 from toolfold.tool import Shape
 from toolfold.wire import read
 

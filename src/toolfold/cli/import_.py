@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolfold._terminal import styled
 from toolfold.cli import options
-from toolfold.terminal import styled
 
 if TYPE_CHECKING:
     from toolfold.setup.client_programs import ClientProgram, Machine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from toolfold.bounds import first_sentence
+from toolfold._bounds import first_sentence
+from toolfold._json_values import compact
 from toolfold.cli import options
-from toolfold.json_values import compact
 from toolfold.tokens import estimate
 from toolfold.wire import write
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from toolfold._terminal import styled, wants_colour
 from toolfold.errors import CatalogError, ConfigError, ToolfoldError
-from toolfold.terminal import styled, wants_colour
 
 __all__ = ["main"]
 

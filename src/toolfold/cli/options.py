@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from toolfold._terminal import ERASE_LINE, styled, table
 from toolfold.catalog import Catalog
 from toolfold.errors import ConfigError, UnknownToolError
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
 from toolfold.sources.catalog_file import load_catalog, read_entries
-from toolfold.terminal import ERASE_LINE, styled, table
 from toolfold.tool import Tool
 from toolfold.wire import Entry
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
-    from toolfold.serve.one_shot import Listed
+    from toolfold.serve._one_shot import Listed
     from toolfold.sources.mcp.server_status import ServerStatus
 
 __all__ = ["catalog_option", "config_option", "json_option", "scope_options"]
@@ -145,7 +145,7 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
 
     Quiet, it is left to the caller to say which failed, were it all of them.
     """
-    from toolfold.serve.one_shot import list_tools
+    from toolfold.serve._one_shot import list_tools
 
     with hushed():
         progress = None if quiet else show_progress

@@ -56,7 +56,7 @@ def command(
     address = None if http is None else _address(http)
     loaded = _loaded(config, strategy, given)
     from toolfold.scope import Scope
-    from toolfold.serve.run_gateway import How, serve_http, serve_stdio
+    from toolfold.serve._run_gateway import How, serve_http, serve_stdio
 
     how = How(Scope(allow or ("*",), deny), verbose, "json" if form == "json" else "text")
     if address is None:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from toolfold._terminal import Style, styled
 from toolfold.cli import options
 from toolfold.errors import ToolfoldError, UnknownToolError
 from toolfold.invisible import shown
 from toolfold.serve.trust import verdicts as trust
 from toolfold.serve.trust.store import Book, TrustEntry, TrustStore, Waiting
-from toolfold.terminal import Style, styled
 
 F = TypeVar("F", bound=Callable[..., Any])
 

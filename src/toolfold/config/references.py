@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from toolfold.settings import jsonc
-from toolfold.sources.mcp.secret_values import is_plain_variable
+from toolfold.sources.mcp._secret_values import is_plain_variable
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["ReferenceProblem", "References", "Resolved", "file_reference", "parse_document"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
 from toolfold.sources.calls import Via
 from toolfold.tool import Json

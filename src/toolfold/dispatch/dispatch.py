@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolfold import prompts
+from toolfold._bounds import one_line
 from toolfold.answer import Answer, Invocation
 from toolfold.arguments import read_arguments
-from toolfold.bounds import one_line
 from toolfold.dispatch.deadline import Deadline, stopped
 from toolfold.dispatch.hooks import Hook, after, before
 from toolfold.dispatch.outputs import failure, json_size, output_of, words_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from toolfold import prompts
-from toolfold.bounds import one_line
-from toolfold.json_values import fast_bytes, text_of_any
+from toolfold._bounds import one_line
+from toolfold._json_values import fast_bytes, text_of_any
 from toolfold.redact import redact
 from toolfold.sources.calls import Output, PendingCall
 from toolfold.tool import Json

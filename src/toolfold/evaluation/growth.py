@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from toolfold._bounds import first_sentence
+from toolfold._signature import follow
 from toolfold.arguments import check
-from toolfold.bounds import first_sentence
 from toolfold.catalog import Catalog
 from toolfold.errors import CatalogError
 from toolfold.evaluation.ab.arms import ARMS
@@ -21,7 +22,6 @@ from toolfold.evaluation.plot import lines_svg
 from toolfold.evaluation.replay import Replayed, replay
 from toolfold.evaluation.trace import Trace, TraceTurn, filler
 from toolfold.runtime.agent import Limits
-from toolfold.signature import follow
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
 
 __all__ = ["Growth", "growth", "growth_svg", "long_trace", "sample"]

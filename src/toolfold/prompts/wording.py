@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 
 __all__ = ["did_you_mean", "plural", "quoted", "source_counts", "source_name"]
 

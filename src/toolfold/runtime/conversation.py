@@ -17,13 +17,13 @@ from toolfold import prompts
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
+from toolfold.runtime._lenient import attempted_call
+from toolfold.runtime._loops import LoopGuard
+from toolfold.runtime._prefetch import prefetched
+from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
-from toolfold.runtime.lenient import attempted_call
-from toolfold.runtime.loops import LoopGuard
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import Reply, Request, TextDelta, Usage
-from toolfold.runtime.prefetch import prefetched
-from toolfold.runtime.replies import read_reply
 from toolfold.session import Session
 
 if TYPE_CHECKING:

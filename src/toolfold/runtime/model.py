@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from toolfold._json_values import compact
 from toolfold.errors import ToolfoldError
-from toolfold.json_values import compact
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.tool import Json, Shape
 

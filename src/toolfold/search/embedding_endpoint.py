@@ -19,8 +19,8 @@ from math import isfinite, sqrt
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolfold.memo import Memo
-from toolfold.search.document import fields
+from toolfold._memo import Memo
+from toolfold.search._document import fields
 from toolfold.search.ranker import Match, Ranker, Searcher
 from toolfold.settings import Reranker
 from toolfold.tool import Tool, is_array, is_object

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from math import exp, log1p, log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolfold.search.build import index_arrays
-from toolfold.search.clauses import clauses
-from toolfold.search.dense import table
+from toolfold.search._build import index_arrays
+from toolfold.search._clauses import clauses
+from toolfold.search._dense import table
+from toolfold.search._lexicon import readings
+from toolfold.search._scorer import FEATURES, SIZE_DECADES, Scorer, scorer
+from toolfold.search._text import is_telling, raw_words
+from toolfold.search._vectors import Vectors, best_places
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
-from toolfold.search.lexicon import readings
 from toolfold.search.ranker import Match
-from toolfold.search.scorer import FEATURES, SIZE_DECADES, Scorer, scorer
-from toolfold.search.text import is_telling, raw_words
-from toolfold.search.vectors import Vectors, best_places
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:

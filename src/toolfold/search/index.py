@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from toolfold.memo import Memo
+from toolfold._memo import Memo
 from toolfold.search.ranker import Ranker, Searcher
 from toolfold.tool import Tool
 

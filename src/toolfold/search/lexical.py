@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolfold.search.columns import Columns, columns_of
-from toolfold.search.document import FIELDS, NAME, document
-from toolfold.search.lexicon import readings
+from toolfold.search._columns import Columns, columns_of
+from toolfold.search._document import FIELDS, NAME, document
+from toolfold.search._lexicon import readings
+from toolfold.search._synonyms import SYNONYM_WEIGHT, SYNONYMS
+from toolfold.search._text import is_telling, raw_words, stem
+from toolfold.search._vectors import best_places
 from toolfold.search.ranker import Match
-from toolfold.search.synonyms import SYNONYM_WEIGHT, SYNONYMS
-from toolfold.search.text import is_telling, raw_words, stem
-from toolfold.search.vectors import best_places
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:

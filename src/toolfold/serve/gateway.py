@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolfold._bounds import one_line
+from toolfold._memo import Memo
 from toolfold.answer import Answer, Invocation
-from toolfold.bounds import one_line
 from toolfold.dispatch.dispatch import Dispatch, Origin
 from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
-from toolfold.memo import Memo
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.mcp._parking import Parking, is_continuation
+from toolfold.serve.mcp._results import as_errors, text_result
 from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
-from toolfold.serve.mcp.parking import Parking, is_continuation
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
-from toolfold.serve.mcp.results import as_errors, text_result
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import SessionStore
 from toolfold.sources.calls import PendingCall
@@ -42,8 +42,8 @@ from toolfold.tool import Json, is_object
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.serve.trust.verdicts import Trust
-    from toolfold.sources.mcp.manifests import Manifests
-    from toolfold.sources.mcp.transports.process import Child
+    from toolfold.sources.mcp._manifests import Manifests
+    from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Gateway"]
 

@@ -24,7 +24,11 @@ from toolfold.config.server_entries import plain
 from toolfold.errors import ConfigError
 from toolfold.setup.client_programs import ClientProgram, Location, Machine, locations
 from toolfold.setup.editing import read_text, servers_in
-from toolfold.sources.mcp.secret_values import is_secret_argument, is_secret_header, is_secret_value
+from toolfold.sources.mcp._secret_values import (
+    is_secret_argument,
+    is_secret_header,
+    is_secret_value,
+)
 from toolfold.tool import Json, canonical, is_array, is_object
 
 __all__ = ["Candidate", "FoundServer", "content", "find", "is_toolfold", "search_clients", "served"]

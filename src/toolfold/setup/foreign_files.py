@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from toolfold._files import PRIVATE, replace_file
 from toolfold.errors import ToolfoldError
-from toolfold.files import PRIVATE, replace_file
 from toolfold.setup.editing import read_text
 
 __all__ = ["SetupError", "back_up", "backups", "next_backup", "remove", "write"]

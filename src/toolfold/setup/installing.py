@@ -32,7 +32,7 @@ from toolfold.setup.client_programs import (
 )
 from toolfold.setup.discovery import Candidate, content, find, served
 from toolfold.setup.editing import Format, add, read_text, remove, rendered, servers_in
-from toolfold.sources.mcp.secret_values import is_plain_variable
+from toolfold.sources.mcp._secret_values import is_plain_variable
 from toolfold.tool import Json, is_object
 
 __all__ = [

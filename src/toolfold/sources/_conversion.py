@@ -14,8 +14,8 @@ import typing
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
+from toolfold._bounds import one_line
 from toolfold.arguments import Fault
-from toolfold.bounds import one_line
 from toolfold.redact import redact
 from toolfold.sources._hints import is_field_mark, is_typed_dict, simplified, union_of
 from toolfold.tool import Json, is_array, is_mapping

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from toolfold._json_values import parse
 from toolfold.catalog import Catalog
 from toolfold.errors import CatalogError, InvalidToolError, NameClashError
-from toolfold.json_values import parse
 from toolfold.tool import Json, is_array, is_object
 from toolfold.wire import Entry, read
 

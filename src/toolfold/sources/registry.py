@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from toolfold import prompts
+from toolfold._signature import signature
 from toolfold.catalog import owner
 from toolfold.errors import ConfigError, InvalidToolError, NameClashError
 from toolfold.prompts import BRIDGE_NAMES
-from toolfold.signature import signature
+from toolfold.sources._threads import in_thread
 from toolfold.sources.calls import CallContext, Output, PendingCall
 from toolfold.sources.functions import bind, tool_from_function
 from toolfold.sources.source import RESULT_LIMIT, TIMEOUT, Bounds, Source
-from toolfold.sources.threads import in_thread
 from toolfold.tool import Json, Policy, Tool
 from toolfold.wire import read
 

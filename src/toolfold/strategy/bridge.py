@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from toolfold import prompts
+from toolfold._memo import Memo
+from toolfold._render import listing_text
 from toolfold.catalog import Catalog
-from toolfold.memo import Memo
-from toolfold.render import listing_text
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.strategy.protocol import ListChange

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from toolfold.errors import InvalidToolError
-from toolfold.json_values import (
+from toolfold._json_values import (
     NotJsonError,
     compact,
     compact_bytes,
@@ -20,7 +19,8 @@ from toolfold.json_values import (
     parse,
     parse_strict,
 )
-from toolfold.memo import Memo
+from toolfold._memo import Memo
+from toolfold.errors import InvalidToolError
 from toolfold.tool import (
     Json,
     Policy,

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from support.asking import APIS, HELLO, asked, chunk, client, heard, piece
 from support.model_server import ModelServer, Raw, Says, anthropic_events, event, openai_chunks
-from toolfold.runtime.clients.anthropic_reader import MessagesReader
-from toolfold.runtime.clients.endpoint import PieceReader
-from toolfold.runtime.clients.exchange import ReplyReader
-from toolfold.runtime.clients.openai_reader import ChatReader
-from toolfold.runtime.clients.sse import EventReader, ServerSentEvent
+from toolfold.runtime.clients._anthropic_reader import MessagesReader
+from toolfold.runtime.clients._endpoint import PieceReader
+from toolfold.runtime.clients._exchange import ReplyReader
+from toolfold.runtime.clients._openai_reader import ChatReader
+from toolfold.runtime.clients._sse import EventReader, ServerSentEvent
 from toolfold.runtime.messages import Call, UserMessage
 from toolfold.runtime.model import ModelError, Reply, Request, Stop, TextDelta, Usage
 

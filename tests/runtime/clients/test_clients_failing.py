@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.model_server import Fails, ModelServer, Raw, Says, event
 from toolfold.errors import ConfigError
 from toolfold.runtime.clients import Anthropic, OpenAIChat
-from toolfold.runtime.clients.failure import retry_after
+from toolfold.runtime.clients._failure import retry_after
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Reply, Request
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.asking import CHAT_TOOLS, TOOLS, ask
 from support.model_server import Fails, ModelServer, Says
 from toolfold.runtime.clients import Anthropic, OpenAIChat
-from toolfold.runtime.clients.pairing import SentReply, SentResult, paired
+from toolfold.runtime.clients._pairing import SentReply, SentResult, paired
 from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import ModelError, Request
 

@@ -284,7 +284,7 @@ def test_counts_come_from_wherever_a_server_puts_them() -> None:
 def test_counts_are_not_waited_for_where_a_server_leaves_the_stream_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolfold.runtime.clients.exchange.GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("toolfold.runtime.clients._exchange.GRACE_SECONDS", 0.05)
 
     assert asked(Raw([chunk({"content": "Hi"}), STOP], then="hold")).message.text == "Hi"
 

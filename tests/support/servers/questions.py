@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from support.servers.twins import CONTENT, VAULT
-from toolfold.sources.mcp.exposed_names import exposed_name
+from toolfold.sources.mcp._exposed_names import exposed_name
 
 
 def every_name() -> Iterator[tuple[str, Any]]:

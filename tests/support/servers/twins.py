@@ -29,7 +29,7 @@ from support.gateways import gateway, until
 from toolfold.config.serve_settings import Token
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
-from toolfold.sources.mcp.exposed_names import exposed_name
+from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.mcp.server import Server
 
 SCOPED = str(Path(__file__).parent / "scoped.py")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from toolfold import prompts
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 from toolfold.catalog import Catalog
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolfold.json_values import compact
+from toolfold._json_values import compact
 from toolfold.sources.calls import Output, PendingCall
 from toolfold.tool import Json, Tool, is_object
 

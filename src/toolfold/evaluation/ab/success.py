@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from toolfold._json_values import compact
 from toolfold.evaluation.ab.run_record import Run, TurnRecord
 from toolfold.evaluation.ab.scenario import Scenario, Turn
 from toolfold.evaluation.ab.stage import Executed
-from toolfold.json_values import compact
 from toolfold.tool import Json
 
 __all__ = ["problems"]

@@ -12,11 +12,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from toolfold.runtime.clients.anthropic_reader import MessagesReader
-from toolfold.runtime.clients.exchange import Sleep
+from toolfold.runtime.clients._anthropic_reader import MessagesReader
+from toolfold.runtime.clients._exchange import Sleep
+from toolfold.runtime.clients._openai_reader import NATIVE
+from toolfold.runtime.clients._pairing import SentCall, SentMessage, SentReply, SentResult, paired
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
-from toolfold.runtime.clients.openai_reader import NATIVE
-from toolfold.runtime.clients.pairing import SentCall, SentMessage, SentReply, SentResult, paired
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Request
 from toolfold.tool import Json, is_object

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from toolfold.redact import Redactor
-from toolfold.runtime.clients.endpoint import Endpoint, address, header_value, secrets_in
-from toolfold.runtime.clients.exchange import Exchange, ReplyReader, Sleep
-from toolfold.runtime.clients.failure import Failure
+from toolfold.runtime.clients._endpoint import Endpoint, address, header_value, secrets_in
+from toolfold.runtime.clients._exchange import Exchange, ReplyReader, Sleep
+from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.model import Reply, Request, TextDelta
 from toolfold.tool import Json, Shape
 

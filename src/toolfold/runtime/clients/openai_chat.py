@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from toolfold.runtime.clients.exchange import Sleep
-from toolfold.runtime.clients.failure import Failure
+from toolfold.runtime.clients._exchange import Sleep
+from toolfold.runtime.clients._failure import Failure
+from toolfold.runtime.clients._openai_reader import KEPT, NATIVE, ChatReader
+from toolfold.runtime.clients._pairing import SentCall, SentReply, SentResult, paired
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
-from toolfold.runtime.clients.openai_reader import KEPT, NATIVE, ChatReader
-from toolfold.runtime.clients.pairing import SentCall, SentReply, SentResult, paired
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import Request
 from toolfold.tool import Json, is_array, is_object

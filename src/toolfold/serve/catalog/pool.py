@@ -23,9 +23,9 @@ from toolfold.tool import Json, Tool
 
 if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
-    from toolfold.sources.mcp.manifests import Manifests
+    from toolfold.sources.mcp._manifests import Manifests
     from toolfold.sources.mcp.server import Server
-    from toolfold.sources.mcp.transports.process import Child
+    from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Pool", "Route", "Stock"]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolfold import prompts
+from toolfold._memo import Memo
 from toolfold.fold import Folded, fold
-from toolfold.memo import Memo
 from toolfold.scope import Scope
 from toolfold.serve.catalog.pool import Pool, Stock
 from toolfold.serve.principals import Principal

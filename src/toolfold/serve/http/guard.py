@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from toolfold.bounds import cut, visible
+from toolfold._bounds import cut, visible
 from toolfold.errors import ConfigError
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal

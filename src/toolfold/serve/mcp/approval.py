@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from toolfold import prompts
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
+from toolfold._json_values import compact
 from toolfold.dispatch.hooks import Decision, Hook
-from toolfold.json_values import compact
 from toolfold.sources.calls import PendingCall, Refusal
 from toolfold.sources.mcp.relay import RelayedCall, can
 from toolfold.tool import Tool

@@ -19,8 +19,8 @@ from urllib.parse import quote, unquote
 from toolfold.invisible import shown
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp.exposed_names import exposed_names
-from toolfold.sources.mcp.exposed_records import shown_record
+from toolfold.sources.mcp._exposed_names import exposed_names
+from toolfold.sources.mcp._exposed_records import shown_record
 from toolfold.sources.mcp.mcp_source import ListedKind
 from toolfold.tool import Json, Tool, canonical, is_array, is_object
 

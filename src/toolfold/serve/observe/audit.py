@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from toolfold.bounds import cut
+from toolfold._bounds import cut
+from toolfold._json_values import compact
 from toolfold.dispatch.records import CallRecord, Silent
-from toolfold.json_values import compact
 from toolfold.redact import Redactor
-from toolfold.serve.locks import file_lock
+from toolfold.serve._locks import file_lock
 from toolfold.tool import Json, is_array, is_mapping
 
 __all__ = ["AuditLog", "audit_line"]

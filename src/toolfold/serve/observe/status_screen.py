@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolfold._terminal import Style, columns, erase_lines, fitted, padded, styled
+from toolfold._terminal import size as terminal_size
 from toolfold.dispatch.records import CallRecord, FoldRecord, SearchRecord, Silent
 from toolfold.invisible import shown
 from toolfold.sources.mcp.server_status import ServerStatus
-from toolfold.terminal import Style, columns, erase_lines, fitted, padded, styled
-from toolfold.terminal import size as terminal_size
 
 if TYPE_CHECKING:
     from toolfold.serve.observe.logs import Stream

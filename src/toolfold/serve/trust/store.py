@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from toolfold._files import replace_file
+from toolfold._json_values import compact_bytes, parse_strict
 from toolfold.errors import ToolfoldError
-from toolfold.files import replace_file
-from toolfold.json_values import compact_bytes, parse_strict
-from toolfold.serve.locks import file_lock
+from toolfold.serve._locks import file_lock
 from toolfold.tool import Json, is_object
 
 __all__ = ["Approved", "Book", "Reason", "TrustEntry", "TrustError", "TrustStore", "Waiting"]

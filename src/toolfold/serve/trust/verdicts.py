@@ -20,9 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from toolfold.bounds import cut
+from toolfold._bounds import cut
+from toolfold._json_values import compact, fast_bytes
 from toolfold.invisible import marks, shown, shown_tool
-from toolfold.json_values import compact, fast_bytes
 from toolfold.serve.trust.store import (
     Approved,
     Book,

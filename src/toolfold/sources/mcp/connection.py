@@ -43,7 +43,7 @@ from mcp_types.version import (
 )
 
 from toolfold.errors import ToolfoldError
-from toolfold.sources.mcp.transports.responses import FATE, Answers, Fate, Said
+from toolfold.sources.mcp.transports._responses import FATE, Answers, Fate, Said
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["Connection", "ConnectionLostError", "Peer", "is_gone", "is_session_lost"]

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from mcp.shared.exceptions import MCPError
 
 from toolfold import prompts
-from toolfold.bounds import one_line
+from toolfold._bounds import one_line
 from toolfold.errors import ToolfoldError
 from toolfold.redact import Redactor
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
-from toolfold.sources.mcp.transports.process import Child, start
+from toolfold.sources.mcp.transports._process import Child, start
 from toolfold.sources.source import SourceError
 from toolfold.tool import Json, Tool, canonical, is_object
 
@@ -324,14 +324,14 @@ class Lifecycle:
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Child | None]]:
         if self.server.transport == "stdio":
-            from toolfold.sources.mcp.transports.stdio import pipes
+            from toolfold.sources.mcp.transports._stdio import pipes
 
             first, self._first_child = self._first_child, None
             child = await (first if first is not None else start(self.server))
             async with pipes(child, self._on_rubbish) as streams:
                 yield streams, child
         else:
-            from toolfold.sources.mcp.transports.http import remote
+            from toolfold.sources.mcp.transports._http import remote
 
             self._refusal = None
             async with remote(self.server, self._auth, self._on_refusal) as streams:

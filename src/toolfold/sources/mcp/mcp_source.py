@@ -17,8 +17,11 @@ from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
 from toolfold import prompts
 from toolfold.sources.calls import CallClock, CallContext, Refusal
+from toolfold.sources.mcp._exposed_names import Route
+from toolfold.sources.mcp._results import AgentCaller, output_of_result
+from toolfold.sources.mcp._tool_list import DESCRIPTION_LIMIT, ToolList
+from toolfold.sources.mcp._wishes import Wishes
 from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_session_lost
-from toolfold.sources.mcp.exposed_names import Route
 from toolfold.sources.mcp.hub import Alone, Hub
 from toolfold.sources.mcp.lifecycle import (
     Lifecycle,
@@ -26,16 +29,13 @@ from toolfold.sources.mcp.lifecycle import (
     ServerDownError,
 )
 from toolfold.sources.mcp.relay import CURRENT, InFlight, RelayedCall
-from toolfold.sources.mcp.results import AgentCaller, output_of_result
 from toolfold.sources.mcp.server import Server
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
-from toolfold.sources.mcp.tool_list import DESCRIPTION_LIMIT, ToolList
-from toolfold.sources.mcp.wishes import Wishes
 from toolfold.sources.source import Bounds, Source, SourceError
 from toolfold.tool import Json, Tool, is_object
 
 if TYPE_CHECKING:
-    from toolfold.sources.mcp.transports.process import Child
+    from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError"]
 

@@ -27,10 +27,10 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from toolfold.bounds import one_line
-from toolfold.files import replace_file
+from toolfold._bounds import one_line
+from toolfold._files import replace_file
+from toolfold._json_values import compact_bytes, parse
 from toolfold.invisible import shown
-from toolfold.json_values import compact_bytes, parse
 from toolfold.sources.mcp.lifecycle import SignInError
 from toolfold.tool import Json, is_object
 

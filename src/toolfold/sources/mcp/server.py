@@ -15,7 +15,11 @@ from toolfold.errors import ConfigError
 from toolfold.redact import MARK, redact
 from toolfold.settings.declared import setting
 from toolfold.settings.frozen import FrozenMapping
-from toolfold.sources.mcp.secret_values import is_secret_argument, is_secret_header, is_secret_value
+from toolfold.sources.mcp._secret_values import (
+    is_secret_argument,
+    is_secret_header,
+    is_secret_value,
+)
 
 __all__ = ["LONGEST_START", "Server", "Transport"]
 

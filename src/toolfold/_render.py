@@ -1,0 +1,292 @@
+"""Search and describe answers as texts that stay inside a token budget.
+
+Best hits first: every need's first hit before any need's second, in full while there is
+room, by name alone after that. What is left out is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from toolfold import prompts
+from toolfold._bounds import cut, visible
+from toolfold._json_values import compact
+from toolfold._signature import signature
+from toolfold.answer import Hit
+from toolfold.catalog import Catalog
+from toolfold.tokens import TokenCounter
+from toolfold.tool import Json, Tool, is_array, is_object
+
+__all__ = ["describe_text", "listing_text", "names_text", "search_text"]
+
+Group = tuple[str, tuple[Hit, ...], Tool | None]
+
+_SPARE_TOKENS = 48
+_SOURCES_SHOWN = (30, 10, 3, 0)
+_DEPTH = 64
+_TEXT_LIMITS = (2_000, 400, 80, 0)
+_SCHEMA_TEXTS = frozenset({"description", "title", "examples", "$comment", "markdownDescription"})
+_NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
+
+
+def search_text(
+    groups: Sequence[Group],
+    *,
+    folded: Catalog,
+    budget: int,
+    count: TokenCounter,
+    fruitless: int,
+    foot: str,
+    in_full: bool,
+    needs_left_out: int = 0,
+) -> str:
+    """Return the answer to a search, need by need.
+
+    Args:
+        groups: The needs, each with its hits and the core tool that it names.
+        folded: The tools that were searched.
+        budget: How many tokens the answer may take.
+        count: Counts them.
+        fruitless: How many searches in a row have found nothing.
+        foot: What stands below hits.
+        in_full: Whether a hit is shown with its whole definition, where there is room.
+        needs_left_out: How many needs were not searched.
+    """
+    room = budget - _SPARE_TOKENS
+    heads: list[str] = []
+    for group in groups:
+        head = _head(group, folded, fruitless, room, count)
+        room -= count(head) + 1
+        if heads and room < 0:
+            break
+        heads.append(head)
+    needs_left_out += len(groups) - len(heads)
+    groups = groups[: len(heads)]
+    lines: list[list[str]] = [[] for _ in groups]
+    shown: set[str] = set()
+    left_out = 0
+    depth = max((len(hits) for _, hits, _ in groups), default=0)
+    for rank in range(depth):
+        for (_, hits, _), own in zip(groups, lines, strict=True):
+            if rank >= len(hits):
+                continue
+            line = _line(hits[rank], shown, room, count, in_full)
+            if line is None:
+                left_out += 1
+                continue
+            room -= count(line) + 1
+            own.append(line)
+            shown.add(hits[rank].name)
+    parts = ["\n".join([head, *own]) for head, own in zip(heads, lines, strict=True)]
+    if left_out:
+        parts.append(prompts.hits_left_out(left_out))
+    if needs_left_out:
+        parts.append(prompts.needs_left_out(needs_left_out))
+    if shown:
+        parts.append(foot)
+    return "\n".join(parts)
+
+
+def _head(group: Group, folded: Catalog, fruitless: int, room: int, count: TokenCounter) -> str:
+    need, hits, core = group
+    lines = [prompts.call_directly(core.shown_name)] if core else []
+    if hits:
+        lines.append(prompts.found(len(hits), need, len(folded)))
+    elif not core:
+        lines.append(_no_match(need, folded, fruitless, room, count))
+    return "\n".join(lines)
+
+
+def _no_match(need: str, folded: Catalog, fruitless: int, room: int, count: TokenCounter) -> str:
+    """Return the answer to a need that no tool serves, with the sources there is room for."""
+    text = ""
+    for at_most in _SOURCES_SHOWN:
+        text = prompts.no_match(
+            need, len(folded), folded.sources, fruitless, sources_at_most=at_most
+        )
+        if count(text) <= room:
+            break
+    return text
+
+
+def _line(hit: Hit, shown: set[str], room: int, count: TokenCounter, in_full: bool) -> str | None:
+    """Return a hit in the fullest form there is room for, or None."""
+    short = prompts.hit_in_short(hit.tool.shown_name)
+    forms = [prompts.hit(hit.signature, hit.source, hit.summary), short]
+    if in_full:
+        forms.insert(0, prompts.hit_in_full(_definition(hit.tool, None)))
+    for form in [short] if hit.name in shown else forms:
+        if count(form) < room:
+            return form
+    return None
+
+
+def names_text(folded: Catalog, budget: int, count: TokenCounter) -> str:
+    """Return the names of the folded tools, as many as the budget takes."""
+    names: list[str] = []
+    room = budget - _SPARE_TOKENS
+    for tool in folded:
+        room -= count(f"{tool.shown_name}, ")
+        if room < 0:
+            break
+        names.append(tool.shown_name)
+    return prompts.names_there_are(names, len(folded))
+
+
+def fitting(lines: Sequence[str], budget: int, count: TokenCounter) -> list[str]:
+    """Return the lines that fit into a budget, and how many do not."""
+    kept: list[str] = []
+    room = budget - _SPARE_TOKENS
+    for line in lines:
+        room -= count(line) + 1
+        if room < 0:
+            return [*kept, prompts.names_left_out(len(lines) - len(kept))]
+        kept.append(line)
+    return kept
+
+
+def describe_text(
+    tools: Sequence[Tool],
+    *,
+    folded: Catalog,
+    budget: int,
+    count: TokenCounter,
+    left_out: int = 0,
+) -> str:
+    """Return the full definitions of tools, each shortened only where it must be."""
+    lines: list[str] = []
+    room = budget - _SPARE_TOKENS
+    for i, tool in enumerate(tools):
+        # What earlier tools left over is shared by those still to come.
+        line = _shown(tool, room // (len(tools) - i), count)
+        if tool.name not in folded:
+            line = f"{line}\n{prompts.call_directly(tool.shown_name)}"
+        room -= count(line) + 1
+        if lines and room < 0:
+            left_out += len(tools) - i
+            break
+        lines.append(line)
+    if left_out:
+        lines.append(prompts.names_left_out(left_out))
+    return "\n".join(lines)
+
+
+def _shown(tool: Tool, budget: int, count: TokenCounter) -> str:
+    whole = _definition(tool, None)
+    if count(whole) <= budget:
+        return whole
+    for limit in _TEXT_LIMITS:
+        shorter = f"{_definition(tool, limit)} {prompts.description_cut()}"
+        if count(shorter) <= budget:
+            return shorter
+    return prompts.schema_cut(signature(tool))
+
+
+def _definition(tool: Tool, text_limit: int | None) -> str:
+    """Return name, description and parameters as one line of JSON.
+
+    Args:
+        tool: The tool.
+        text_limit: The length to which texts are cut, those that validate nothing
+            included; None leaves them whole.
+    """
+    description = visible(tool.description)
+    parameters: Json = _visible(tool.parameters, _DEPTH)
+    if text_limit is not None:
+        description = cut(description, max(text_limit, 80))
+        parameters = shortened(parameters, text_limit)
+    return compact({"name": tool.shown_name, "description": description, "parameters": parameters})
+
+
+def _visible(value: Json, depth: int) -> Json:
+    """Return a schema with its texts made visible; what nests too deep admits anything."""
+    if isinstance(value, str):
+        return visible(value)
+    if depth == 0:
+        return {} if is_object(value) or is_array(value) else value
+    if is_object(value):
+        return {visible(key): _visible(item, depth - 1) for key, item in value.items()}
+    return [_visible(item, depth - 1) for item in value] if is_array(value) else value
+
+
+def shortened(schema: Json, limit: int) -> Json:
+    """Return a schema that validates the same, its texts cut to `limit` or left out at 0."""
+    if is_array(schema):
+        return [shortened(item, limit) for item in schema]
+    if not is_object(schema):
+        return schema
+    out: dict[str, Json] = {}
+    for key, value in schema.items():
+        if key in _NAMED_SCHEMAS and is_object(value):
+            out[key] = {name: shortened(item, limit) for name, item in value.items()}
+        elif key in _SCHEMA_TEXTS:
+            if limit and key == "description" and isinstance(value, str):
+                out[key] = cut(value, limit)
+        elif key in ("enum", "const", "default"):
+            out[key] = value
+        else:
+            out[key] = shortened(value, limit)
+    return out
+
+
+def listing_text(
+    folded: Catalog, catalog: Catalog, listing: str, budget: int, count: TokenCounter
+) -> str:
+    """Return what the search tool's description lists, sorted, within a budget.
+
+    Names by source while they fit; then counts alone, for the largest sources first.
+
+    Args:
+        folded: The tools to list.
+        catalog: Every tool of the scope: a short name must mean one of them only.
+        listing: `off`, `sources` or `names`.
+        budget: How many tokens the list may take.
+        count: Counts them.
+    """
+    if listing == "off":
+        return prompts.FOLDED
+    if listing == "sources":
+        return _counted(folded, budget, count)
+    by_source: dict[str, list[str]] = {}
+    for tool in folded:
+        short = tool.bare_name if catalog.find(tool.bare_name) is tool else tool.name
+        short = short if short.isprintable() else tool.wire_name
+        by_source.setdefault(tool.source or "", []).append(short)
+    lines = {
+        source: prompts.listed_names(source, sorted(names)) for source, names in by_source.items()
+    }
+    collapsed: set[str] = set()
+    for source in [None, *sorted(by_source, key=lambda s: (-len(by_source[s]), s))]:
+        if source is not None:
+            collapsed.add(source)
+        text = _names_by_source(lines, by_source, collapsed)
+        if count(text) <= budget:
+            return text
+    return _counted(folded, budget, count)
+
+
+def _names_by_source(
+    lines: Mapping[str, str], by_source: Mapping[str, Sequence[str]], collapsed: set[str]
+) -> str:
+    listed = [
+        prompts.listed_source(source, len(by_source[source]))
+        if source in collapsed
+        else lines[source]
+        for source in sorted(lines)
+    ]
+    return prompts.listed_by_source(listed)
+
+
+def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:
+    """Return the sources with their counts, as many as the budget takes."""
+    sources = folded.sources
+    if not sources:
+        return prompts.FOLDED
+    others = len(folded) - sum(sources.values())
+    shown = len(sources)
+    while shown:
+        text = prompts.of_sources(sources, shown, others)
+        if count(text) <= budget:
+            return text
+        shown //= 2
+    return prompts.of_many_sources(len(sources))

@@ -1,0 +1,149 @@
+"""Models that go round in circles: the same calls, or the same words, again and again.
+
+Calls: a step is what the model called and what came back. A cycle of one, two or three
+steps that comes back unchanged is a loop; the same calls with other results, as where a
+job is being waited for, are one only after many more times. Words: a text whose tail is
+one piece over and over is cut behind the piece; in a code fence only after much more of
+it. Both look at a bounded past.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from toolfold.errors import InvalidToolError
+from toolfold.runtime._loose import loose_json
+from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.tool import canonical
+
+__all__ = ["LoopGuard", "repeats"]
+
+_PERIODS = (1, 2, 3)
+_SAME_WARN, _SAME_STOP = 3, 6
+_CALLS_WARN, _CALLS_STOP = 12, 25
+
+_PIECE_AT_MOST = 400
+_PIECES_AT_LEAST = 6
+_WORDS_AT_LEAST = 600
+_MARKS_AT_LEAST = 4_000
+"""What blanks, zeros and the like, and lines of code, may come to before they are a loop."""
+_LETTERS_OF_WORDS = 4
+_PIECE_END = re.compile(r"[.!?]+(?=\s)|\n")
+_FENCE = re.compile(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
+
+
+class _Step(NamedTuple):
+    calls: bytes
+    results: bytes
+
+
+class LoopGuard:
+    """Watches the calls of one turn.
+
+    Example:
+        guard = LoopGuard()
+        if guard.step(message.calls, results) == "stop":
+            ...
+    """
+
+    __slots__ = ("_steps", "times")
+
+    def __init__(self) -> None:
+        self._steps: deque[_Step] = deque(maxlen=_PERIODS[-1] * _CALLS_STOP)
+        self.times = 0
+        """How often the last cycle has come so far."""
+
+    def step(
+        self, calls: Sequence[Call], results: Sequence[ResultMessage]
+    ) -> Literal["go", "warn", "stop"]:
+        """Take one step, and say whether to go on, to warn the model, or to stop.
+
+        Args:
+            calls: What the model called in one reply.
+            results: What that came to, before any warning was added.
+        """
+        pairs = sorted(
+            (f"{call.name} {_canonical(call.arguments)}", result.text)
+            for call, result in zip(calls, results, strict=False)
+        )
+        self._steps.append(_Step(_digest(c for c, _ in pairs), _digest(r for _, r in pairs)))
+        steps = list(self._steps)
+        same = max(_cycles(steps, period) for period in _PERIODS)
+        called = max(_cycles([step.calls for step in steps], period) for period in _PERIODS)
+        self.times = same if same >= _SAME_WARN else called
+        if same >= _SAME_STOP or called >= _CALLS_STOP:
+            return "stop"
+        return "warn" if same >= _SAME_WARN or called >= _CALLS_WARN else "go"
+
+
+def repeats(text: str) -> int | None:
+    """Return where to cut a text whose tail is one piece over and over, or None.
+
+    The piece itself stays once. Only the tail is looked at until it repeats, so that a text
+    can be asked about as it grows, every few hundred characters.
+    """
+    if len(text) < _WORDS_AT_LEAST:
+        return None
+    tail = text[-_PIECE_AT_MOST * _PIECES_AT_LEAST :]
+    for period in range(1, _PIECE_AT_MOST + 1):
+        length = max(period * _PIECES_AT_LEAST, _WORDS_AT_LEAST)
+        if length > len(tail):
+            return None
+        if tail[-1] == tail[-1 - period] and tail[-length:-period] == tail[period - length :]:
+            return _cut(text, period, length)
+    return None
+
+
+def _cut(text: str, period: int, length: int) -> int | None:
+    """Return where to cut a text that ends in `length` characters of this period, or None."""
+    start = len(text) - length
+    piece = text[start : start + period]
+    while start >= period and text.startswith(piece, start - period):
+        start -= period
+    while start and text[start - 1] == text[start - 1 + period]:
+        start -= 1
+    letters = {character for character in piece.lower() if character.isalnum()}
+    if len(text) - start < _MARKS_AT_LEAST and (
+        len(letters) < _LETTERS_OF_WORDS or _is_code(text, start)
+    ):
+        return None
+    # Where the piece begins need not be where its sentence does: the cut goes behind a whole one.
+    end = _PIECE_END.search(text, max(start, start + period - 3), start + 2 * period)
+    return end.end() if end else start + period
+
+
+def _is_code(text: str, at: int) -> bool:
+    """Whether a place stands in a fence: data and code may well say the same line many times."""
+    return len(_FENCE.findall(text, 0, at)) % 2 == 1
+
+
+def _cycles(steps: Sequence[object], period: int) -> int:
+    """Return how many times in a row the last `period` steps stand at the end."""
+    last = len(steps) - 1
+    matching = 0
+    while matching <= last - period and steps[last - matching] == steps[last - matching - period]:
+        matching += 1
+    return matching // period + 1
+
+
+def _canonical(arguments: str) -> str:
+    """Return arguments such that those that mean the same read the same."""
+    read = loose_json(arguments)
+    if read is None or arguments[read.end :].strip():
+        return arguments.strip()
+    try:
+        return canonical(read.value).decode()
+    except InvalidToolError:
+        return arguments.strip()
+
+
+def _digest(texts: Iterable[str]) -> bytes:
+    digest = hashlib.sha1(usedforsecurity=False)
+    for text in texts:
+        part = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(part) + part)
+    return digest.digest()

@@ -1,0 +1,108 @@
+"""What the evidence for a candidate is worth: a small network and a logistic, both trained.
+
+The weights are in `weights/scorer.json`; the training is in `training/`.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+from toolfold.search._dense import WEIGHTS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["FEATURES", "Scorer", "floor_features", "scorer"]
+
+FEATURES = (
+    "lex_top", "lex_log", "coverage", "coverage_gap", "cosine", "cosine_gap", "cosine_z",
+    "name_said", "name_share", "lex_rank", "dense_rank", "clause_cosine", "clause_gap",
+    "clause_lex", "clause_coverage", "clause_rank", "best_coverage", "best_cosine", "best_z",
+    "length", "clauses", "size",
+)  # fmt: skip
+"""What speaks for a candidate, in the order of the network's inputs."""
+
+# What a number is divided by brings it near 1. Any other divisor would do as well: the network
+# and the logistic were fitted on numbers brought to mean 0 and deviation 1, and the divisor is
+# part of those. All the numbers below are part of the weights: with others, fit them again.
+
+SIZE_DECADES = 4
+"""The evidence `size` is 1 at 10 to this power of tools: the order of the largest catalogs."""
+
+SCORES = 10
+"""Divides scores of the network and their differences in the floor's evidence."""
+
+COMPARED_WITH = 5
+"""Places behind the best at which its lead is taken: behind as many hits as a search shows."""
+
+FEW_TOOLS = 20
+"""At so many tools the evidence `few` is one half; it goes to 1 below and to 0 above."""
+
+LOGIT_BOUND = 50.0
+"""Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
+
+_OF_THE_BEST = (
+    "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
+    "best_coverage", "best_cosine", "length", "size",
+)  # fmt: skip
+
+
+class Scorer:
+    """One hidden layer over `FEATURES`, and the logistic of the floor.
+
+    Args:
+        weights: As read from JSON.
+    """
+
+    def __init__(self, weights: dict[str, Any]) -> None:
+        import numpy as np
+
+        def array(key: str) -> Any:
+            return np.array(weights[key], dtype=np.float32)
+
+        self._mean, self._deviation = array("mean"), array("deviation")
+        self._w1, self._b1, self._w2 = array("w1"), array("b1"), array("w2")
+        self._linear, self._floor = array("linear"), array("floor")
+
+    def scores(self, features: Floats) -> Floats:
+        """Return the score of each candidate."""
+        import numpy as np
+
+        x = (features - self._mean) / self._deviation
+        return np.tanh(x @ self._w1 + self._b1) @ self._w2 + x @ self._linear
+
+    def probability(self, features: Floats, scores: Floats) -> float:
+        """Return the probability that the best candidate serves the request."""
+        x = floor_features(features, scores)
+        logit = float(self._floor[:-1] @ x + self._floor[-1])
+        return 1 / (1 + exp(-min(max(logit, -LOGIT_BOUND), LOGIT_BOUND)))
+
+
+def floor_features(features: Floats, scores: Floats) -> Floats:
+    """Say in a few numbers how well the best candidates fit: the inputs of the floor's logistic."""
+    import numpy as np
+
+    row = features[int(scores.argmax())]
+    ordered = np.sort(scores)[::-1]
+    ahead = float(ordered[0] - ordered[min(COMPARED_WITH, len(ordered) - 1)])
+    product = row[FEATURES.index("coverage")] * row[FEATURES.index("cosine")]
+    picked = row[[FEATURES.index(name) for name in _OF_THE_BEST]]
+    # Among few tools little nearness tells much: what stands out there need not be near.
+    tools = 10 ** (SIZE_DECADES * float(row[FEATURES.index("size")]))
+    few = FEW_TOOLS / (FEW_TOOLS + tools)
+    near = few * float(row[FEATURES.index("cosine")])
+    stands_out = few * ahead / SCORES
+    rest = (float(ordered[0]) / SCORES, ahead / SCORES, product, few, near, stands_out)
+    return np.array([*picked, *rest], dtype=np.float32)
+
+
+@lru_cache(maxsize=1)
+def scorer() -> Scorer:
+    """Return the scorer of the package, loaded once."""
+    return Scorer(json.loads((WEIGHTS / "scorer.json").read_text(encoding="utf-8")))

@@ -1,0 +1,319 @@
+"""The tools of live MCP servers, asked once.
+
+The gateway itself is put up in this process, for as long as it takes to list the tools or
+to make one call; so names, scope, checks and deadlines are those of `toolfold serve`.
+A server that fails is reported, and the others are listed all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from toolfold._bounds import one_line
+from toolfold.catalog import Catalog
+from toolfold.dispatch.records import Observer, Silent
+from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
+from toolfold.scope import EVERYTHING, Scope
+from toolfold.sources.mcp.server_status import ServerStatus
+from toolfold.tool import Json, Tool, is_object
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.gateway import Gateway
+    from toolfold.serve.principals import Principal
+
+__all__ = [
+    "AskPerson",
+    "CallError",
+    "Listed",
+    "NoServerError",
+    "Progress",
+    "call_tool",
+    "list_tools",
+]
+
+Progress: TypeAlias = Callable[[ServerStatus, int, int], None]
+"""Told of each server that has started or failed: its status, how many have, of how many."""
+
+AskPerson: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks the person at the terminal something."""
+
+_OVER = ("ready", "failed", "stopped", "quarantined")
+_KEY = "terminal"
+_PATIENCE = 5.0
+_SERVED_AFTER = 0.5
+
+
+class CallError(ToolfoldError):
+    """A call was not made, or was refused."""
+
+
+class NoServerError(ToolfoldError):
+    """Not one of the servers could be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the servers listed."""
+
+    catalog: Catalog
+    """The tools of those that could be reached, in the configuration's order."""
+
+    failed: tuple[ServerStatus, ...] = ()
+    """The servers that could not."""
+
+    waiting: int = 0
+    """How many tools wait for a person's approval and are left out."""
+
+
+def list_tools(
+    config: GatewayConfig,
+    *,
+    scope: Scope = EVERYTHING,
+    progress: Progress | None = None,
+    strict: bool = True,
+) -> Listed:
+    """Return the tools of the servers, all asked at once, each with its own deadline.
+
+    Args:
+        config: The servers.
+        scope: Which tools exist.
+        progress: Told of each server.
+        strict: Whether it is an error where not one of them could be reached.
+
+    Raises:
+        MissingExtraError: The extra `mcp` is not installed.
+        NoServerError: Not one of them could be reached.
+    """
+
+    async def work() -> Listed:
+        async with _up(config, scope, progress) as (gateway, principal, statuses):
+            return _listed(gateway, principal, statuses, strict=strict)
+
+    return asyncio.run(work())
+
+
+def call_tool(
+    config: GatewayConfig,
+    name: str,
+    arguments: Mapping[str, Json],
+    *,
+    scope: Scope = EVERYTHING,
+    progress: Progress | None = None,
+    ask: AskPerson | None = None,
+) -> dict[str, Json]:
+    """Call one tool and return its result as it came.
+
+    Only the server that the name belongs to is started, where the name says which.
+
+    Args:
+        config: The servers.
+        name: The tool's name.
+        arguments: Its arguments, checked against its schema before they are sent.
+        scope: Which tools exist.
+        progress: Told of each server.
+        ask: Asks about a call that may destroy something, where the settings want that.
+
+    Raises:
+        MissingExtraError: The extra `mcp` is not installed.
+        NoServerError: The server could not be reached.
+        UnknownToolError: There is no such tool in the scope.
+        CallError: Its arguments do not fit, or the server refuses.
+    """
+
+    async def work() -> dict[str, Json]:
+        wanted = _narrowed(config, name)
+        with _audit(wanted) as observers:
+            async with _up(wanted, scope, progress, observers) as (gateway, principal, statuses):
+                found = _listed(gateway, principal, statuses).catalog
+                tool = found.find(name)
+                if tool is None:
+                    raise UnknownToolError(name, near=found.near(name))
+                params = {"name": tool.name, "arguments": _checked(tool, arguments)}
+                return await _called(gateway, principal, params, ask)
+
+    return asyncio.run(work())
+
+
+def _checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the arguments as the tool wants them."""
+    from toolfold._signature import signature
+    from toolfold.arguments import check
+
+    checked = check(tool, dict(arguments))
+    if checked.faults:
+        what = "; ".join(f"{f.path}: {f.message}" if f.path else f.message for f in checked.faults)
+        raise CallError(f"{tool.shown_name} was not called: {what}", hint=signature(tool))
+    return checked.arguments
+
+
+async def _called(
+    gateway: Gateway, principal: Principal, params: Mapping[str, Json], ask: AskPerson | None
+) -> dict[str, Json]:
+    from mcp.shared.exceptions import MCPError
+
+    try:
+        return await gateway.call_tool(_Terminal(ask), principal, params)
+    except MCPError as error:
+        raise CallError(
+            f"the server refused the call: {one_line(str(error), 500)}",
+            hint="see what it wants with `toolfold describe`",
+        ) from None
+
+
+def _listed(
+    gateway: Gateway,
+    principal: Principal,
+    statuses: Mapping[str, ServerStatus],
+    *,
+    strict: bool = True,
+) -> Listed:
+    failed = tuple(status for status in statuses.values() if status.state == "failed")
+    if strict and failed and len(failed) == len(statuses):
+        first = failed[0]
+        more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise NoServerError(
+            f"server {first.name!r} failed{more}: {first.error}",
+            hint="run its command by hand to see what it prints, or raise its `timeout`",
+        )
+    stock = gateway.pool.stock
+    tools = [
+        tool
+        for tool in map(gateway.config.settings.applied, stock.tools)
+        if principal.admits(tool, stock.routes[tool.name].full_name)
+    ]
+    waiting = sum(status.quarantined for status in gateway.pool.statuses)
+    return Listed(Catalog(tools), failed, waiting)
+
+
+def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
+    """Return the configuration with the one server that a name belongs to, if it says."""
+    from toolfold.sources.mcp._exposed_names import exposed_name
+
+    fronts = {server.name: exposed_name(server.name, "x")[:-1] for server in config.servers}
+    own = [s for s in config.servers if name.startswith(fronts[s.name])]
+    return replace(config, servers=tuple(own)) if len(own) == 1 else config
+
+
+@contextmanager
+def _audit(config: GatewayConfig) -> Generator[tuple[Observer, ...]]:
+    """Write the call down where those of clients are written down."""
+    from toolfold.redact import Redactor
+    from toolfold.serve.observe.audit import AuditLog
+
+    if config.serve.audit_file is None:
+        yield ()
+        return
+    secrets = [secret for server in config.servers for secret in server.secrets]
+    audit = AuditLog(config.serve.audit_file, Redactor(secrets))
+    try:
+        yield (audit,)
+    finally:
+        audit.close()
+
+
+@asynccontextmanager
+async def _up(
+    config: GatewayConfig,
+    scope: Scope,
+    progress: Progress | None,
+    observers: tuple[Observer, ...] = (),
+) -> AsyncGenerator[tuple[Gateway, Principal, Mapping[str, ServerStatus]]]:
+    """Put the gateway up, and yield it once each server has started or failed."""
+    try:
+        from toolfold.serve.gateway import Gateway
+        from toolfold.serve.principals import local_principal
+        from toolfold.serve.trust.store import TrustStore
+        from toolfold.serve.trust.verdicts import Trust
+        from toolfold.sources.mcp.oauth import signer
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("toolfold"):
+            raise
+        raise MissingExtraError("reaching MCP servers", "mcp") from None
+    servers = tuple(replace(server, lazy=False) for server in config.servers)
+    eager = replace(config, servers=servers, serve=replace(config.serve, lazy=False))
+    folder, mode = eager.serve.state_folder, eager.serve.trust
+    trust = None if mode == "off" else Trust(TrustStore(folder), mode)
+    first = _First(len(servers), progress)
+    gateway = Gateway(
+        eager, scope=scope, observers=(first, *observers), trust=trust, auth=signer(folder)
+    )
+    async with gateway:
+        longest = max((server.start_timeout for server in servers), default=0.0)
+        try:
+            async with asyncio.timeout(longest + _PATIENCE):
+                await first.all.wait()
+        except TimeoutError:
+            pass  # whoever has not said anything by now is not listed
+        yield gateway, gateway.narrowed(local_principal(eager.serve)), first.statuses
+
+
+class _First(Silent):
+    """Waits for the first that each server comes to."""
+
+    def __init__(self, count: int, progress: Progress | None) -> None:
+        self.statuses: dict[str, ServerStatus] = {}
+        self.all = asyncio.Event()
+        self._ready: set[str] = set()
+        self._count = count
+        self._progress = progress
+        if not count:
+            self.all.set()
+
+    def server_changed(self, status: ServerStatus) -> None:
+        """A server changed its state or its tools."""
+        if status.state not in _OVER or status.name in self.statuses:
+            return
+        if status.state != "failed" and status.name not in self._ready:
+            # Ready is told twice: when it has listed its tools, and when they are served.
+            self._ready.add(status.name)
+            asyncio.get_running_loop().call_later(_SERVED_AFTER, self._over, status)
+        else:
+            self._over(status)
+
+    def _over(self, status: ServerStatus) -> None:
+        if status.name in self.statuses:
+            return
+        self.statuses[status.name] = status
+        if self._progress is not None:
+            self._progress(status, len(self.statuses), self._count)
+        if len(self.statuses) == self._count:
+            self.all.set()
+
+
+class _Terminal:
+    """The caller of a single call: a person at a terminal, who can say yes or no."""
+
+    key = _KEY
+    origin = _KEY
+    owner = _KEY
+    is_modern = False
+    wants_progress = False
+    log_level: str | None = None
+
+    def __init__(self, ask: AskPerson | None) -> None:
+        self._ask = ask
+
+    @property
+    def capabilities(self) -> Mapping[str, Json]:
+        """What can be asked."""
+        return {} if self._ask is None else {"elicitation": {"form": {}}}
+
+    async def ask(self, method: str, params: Mapping[str, Json]) -> dict[str, Json]:
+        """AskPerson for a yes; a form with fields is declined."""
+        schema = params.get("requestedSchema")
+        has_fields = is_object(schema) and bool(schema.get("properties"))
+        if self._ask is None or has_fields:
+            return {"action": "decline"}
+        is_wanted = await self._ask(str(params.get("message", "")))
+        return {"action": "accept", "content": {}} if is_wanted else {"action": "decline"}
+
+    async def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Pass over."""
+
+    async def log(self, params: Mapping[str, Json]) -> None:
+        """Pass over."""

@@ -1,0 +1,331 @@
+"""The gateway as a process: over standard input and output, or over HTTP.
+
+Servers' processes are started before the protocol's library is imported, which takes half
+a second that they can use. The process ends on a signal and, on standard input, when the
+client closes it; either way, and at whatever moment, nothing that was started stays behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version as installed
+from typing import TYPE_CHECKING
+
+from toolfold.dispatch.records import Observer
+from toolfold.dispatch.spans import start_spans
+from toolfold.errors import ConfigError, MissingExtraError
+from toolfold.redact import Redactor
+from toolfold.scope import EVERYTHING, Scope
+from toolfold.serve._shutdown import StopSignal, stopping
+from toolfold.serve.mcp._console import Console
+from toolfold.serve.mcp._descriptors import divert
+from toolfold.serve.observe.audit import AuditLog
+from toolfold.serve.observe.logs import LogFormat, start_logs
+from toolfold.serve.observe.metrics import Metrics
+from toolfold.serve.observe.status_screen import LiveStatus, StatusLog
+from toolfold.sources.mcp._manifests import Manifests
+from toolfold.sources.mcp.transports._process import Child, start
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.gateway import Gateway
+
+__all__ = ["How", "serve_http", "serve_stdio"]
+
+TRUST_LOOKS = 2.0
+"""How often approvals are looked for, in seconds."""
+
+PARTING = 1.0
+"""How long a client has to take what is still to be said at the end, in seconds."""
+
+SPAWNING = 0.1
+"""How long servers' processes are waited for before anything else is done, in seconds."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What the command line says beside the configuration."""
+
+    scope: Scope = EVERYTHING
+    """The tools that exist, for everybody."""
+
+    verbose: bool = False
+    """Whether to log more."""
+
+    form: LogFormat = "text"
+    """How to log."""
+
+
+def serve_stdio(config: GatewayConfig, how: How = How()) -> None:  # noqa: B008
+    """Serve the client that started this process, until it leaves."""
+    pair = divert()
+    with stopping() as stop, _process(config, how) as process:
+        asyncio.run(_stdio(config, how, process, stop, pair))
+
+
+def serve_http(config: GatewayConfig, host: str, port: int, how: How = How()) -> None:  # noqa: B008
+    """Serve over streamable HTTP, until a signal comes.
+
+    Args:
+        config: What to serve.
+        host: The host to bind to.
+        port: The port; 0 takes a free one.
+        how: What the command line says.
+
+    Raises:
+        ConfigError: The address cannot be used.
+    """
+    from toolfold.serve.http.guard import check_bind
+
+    check_bind(host, config.serve)
+    with stopping() as stop, _process(config, how) as process:
+        asyncio.run(_http(config, how, process, stop, (host, port)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """What belongs to the process."""
+
+    redactor: Redactor
+    observers: tuple[Observer, ...]
+
+
+@contextmanager
+def _process(config: GatewayConfig, how: How) -> Generator[_Process]:
+    """Set up what belongs to the process: logs and the audit."""
+    secrets = [secret for server in config.servers for secret in server.secrets]
+    tokens = [os.environ.get(token.env, "") for token in config.serve.tokens if token.env]
+    redactor = Redactor([*secrets, *filter(None, tokens)])
+    start_logs(how.form, redactor=redactor, verbose=how.verbose)
+    if not how.verbose:
+        # The status log says once for all principals what folding does.
+        logging.getLogger("toolfold.fold").setLevel(logging.WARNING)
+    for note in config.notes:
+        _log.warning("%s", note)
+    audit = None
+    if config.serve.audit_file is not None:
+        audit = AuditLog(config.serve.audit_file, redactor)
+    try:
+        yield _Process(redactor, (audit,) if audit is not None else ())
+    finally:
+        if audit is not None:
+            audit.close()
+
+
+@asynccontextmanager
+async def _gateway(
+    config: GatewayConfig, how: How, observers: tuple[Observer, ...]
+) -> AsyncGenerator[Gateway]:
+    """Start the servers, then everything else; at the end, end them all."""
+    manifests = Manifests(config.serve.state_folder)
+    lazy = {
+        server.name
+        for server in config.servers
+        if (config.serve.lazy if server.lazy is None else server.lazy)
+        and manifests.load(server) is not None
+    }
+    children = {
+        server.name: asyncio.create_task(start(server))
+        for server in config.servers
+        if server.transport == "stdio" and server.problem is None and server.name not in lazy
+    }
+    try:
+        if children:
+            # What follows keeps the loop busy: by then it is known which processes there are.
+            await asyncio.wait(children.values(), timeout=SPAWNING)
+        async with _made(config, how, observers, manifests, children) as gateway:
+            yield gateway
+    finally:
+        await _end(children)
+
+
+async def _end(children: Mapping[str, asyncio.Task[Child]]) -> None:
+    """End the processes that nobody has come to look after; the others have ended."""
+    async with asyncio.TaskGroup() as group:
+        for task in children.values():
+            if not task.done():
+                task.cancel()
+            elif not task.cancelled() and task.exception() is None:
+                group.create_task(task.result().end())
+
+
+@asynccontextmanager
+async def _made(
+    config: GatewayConfig,
+    how: How,
+    observers: tuple[Observer, ...],
+    manifests: Manifests,
+    children: Mapping[str, asyncio.Task[Child]],
+) -> AsyncGenerator[Gateway]:
+    """Import the rest, and run the gateway."""
+    try:
+        from toolfold.serve.gateway import Gateway
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "anyio", "httpx2"):
+            raise MissingExtraError("`toolfold serve`", "mcp") from None
+        raise
+    from toolfold.serve.trust.store import TrustStore
+    from toolfold.serve.trust.verdicts import Trust
+    from toolfold.sources.mcp.oauth import signer
+
+    trust = None
+    if config.serve.trust != "off":
+        trust = Trust(TrustStore(config.serve.state_folder), config.serve.trust)
+    spans = start_spans()
+    gateway = Gateway(
+        config,
+        scope=how.scope,
+        observers=observers,
+        trust=trust,
+        manifests=manifests,
+        children=children,
+        auth=signer(config.serve.state_folder),
+        spans=spans,
+    )
+    looking = asyncio.create_task(_look(gateway, trust)) if trust is not None else None
+    try:
+        async with gateway:
+            yield gateway
+    finally:
+        if looking is not None:
+            looking.cancel()
+        spans.close()
+
+
+async def _look(gateway: Gateway, trust: object) -> None:
+    """Serve a tool as soon as a person has approved it."""
+    from toolfold.serve.trust.verdicts import Trust
+
+    assert isinstance(trust, Trust)
+    while True:
+        await asyncio.sleep(TRUST_LOOKS)
+        stale = [name for name in gateway.pool.upstreams if trust.is_stale(name)]
+        if stale:
+            gateway.pool.judge_again(stale)
+
+
+async def _first(*waits: asyncio.Task[object]) -> None:
+    """Return when one of several is done; the others are given up."""
+    done, rest = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=PARTING)
+    for task in done:
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("serving ended: %r", task.exception())
+
+
+async def _stdio(
+    config: GatewayConfig, how: How, process: _Process, stop: StopSignal, pair: tuple[int, int]
+) -> None:
+    console = Console(*pair)
+    stopped = stop.event()
+    async with _gateway(config, how, (StatusLog(), *process.observers)) as gateway:
+        from toolfold.serve.mcp.downstream import make_server
+        from toolfold.serve.principals import local_principal
+
+        server = make_server(gateway, local_principal(config.serve))
+        async with console.streams() as (read, write):
+            options = server.create_initialization_options()
+            await _first(
+                asyncio.create_task(server.run(read, write, options)),
+                asyncio.create_task(stopped.wait()),
+                asyncio.create_task(console.closed.wait()),
+            )
+
+
+async def _http(
+    config: GatewayConfig, how: How, process: _Process, stop: StopSignal, address: tuple[str, int]
+) -> None:
+    stopped = stop.event()
+    live = _live(how, process)
+    status: Observer = live or StatusLog()
+    metrics = Metrics(
+        installed("toolfold"),
+        sessions=lambda: len(gateway.clients),
+        in_flight=lambda: sum(len(upstream.in_flight) for upstream in gateway.pool.all),
+    )
+    try:
+        async with _gateway(config, how, (status, *process.observers, metrics)) as gateway:
+            await _listen(gateway, metrics, address, stopped, live)
+    finally:
+        if live is not None:
+            live.close()
+
+
+def _live(how: How, process: _Process) -> LiveStatus | None:
+    """Return a picture of how the gateway stands, where there is a screen for it."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or how.form == "json":
+        return None
+    live = LiveStatus(sys.stderr)
+    start_logs(how.form, redactor=process.redactor, verbose=how.verbose, stream=live)
+    return live
+
+
+async def _listen(
+    gateway: Gateway,
+    metrics: Metrics,
+    address: tuple[str, int],
+    stopped: asyncio.Event,
+    live: LiveStatus | None,
+) -> None:
+    """Serve over HTTP until it is time to stop."""
+    import uvicorn
+
+    from toolfold.serve.http.app import make_app
+
+    host, port = address
+    app = make_app(gateway, host, metrics=metrics.text, refused=metrics.refused)
+    settings = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, lifespan="on",
+        timeout_graceful_shutdown=1, server_header=False,
+    )  # fmt: skip
+    server = uvicorn.Server(settings)
+    # Our own handler of signals does more than the library's.
+    setattr(server, "capture_signals", contextlib.nullcontext)  # noqa: B010
+    serving = asyncio.create_task(_serve(server, address))
+    others = [
+        asyncio.create_task(stopped.wait()),
+        asyncio.create_task(_tell_address(server, host, live)),
+    ]
+    await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    for task in others:
+        task.cancel()
+    await serving
+
+
+async def _serve(server: uvicorn.Server, address: tuple[str, int]) -> None:
+    try:
+        await server.serve()
+    except SystemExit:
+        raise ConfigError(
+            f"the address {_shown(address[0])}:{address[1]} cannot be used",
+            hint="choose another port, or end what listens there",
+        ) from None
+
+
+async def _tell_address(server: uvicorn.Server, host: str, live: LiveStatus | None) -> None:
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    where = f"http://{_shown(host)}:{port}/mcp"
+    if live is not None:
+        live.board.address = where
+    _log.info("listening on %s", where)
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,68 @@
+"""How the gateway is asked to end, from before anything is started.
+
+The handlers of signals are in place before there is an event loop, so that a signal is
+never taken for what it means to a bare process: an end at once that leaves servers behind.
+Who asks once has everything ended in order; who asks twice has it killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from toolfold.sources.mcp.transports import _process_groups as process_groups
+
+__all__ = ["StopSignal", "stopping"]
+
+_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
+
+
+class StopSignal:
+    """The wish that the gateway ends."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+        self._event: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def event(self) -> asyncio.Event:
+        """Return what is set when the gateway is asked to end, for the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        if self._is_asked:
+            self._event.set()
+        return self._event
+
+    def ask(self, number: int) -> None:
+        """Take a signal."""
+        if self._is_asked:  # asked twice: no more patience
+            process_groups.kill_all()
+            os._exit(128 + number)
+        self._is_asked = True
+        if self._loop is not None and self._event is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has come to its end
+                self._loop.call_soon_threadsafe(self._event.set)
+
+
+@contextmanager
+def stopping() -> Generator[StopSignal]:
+    """Take signals as the wish to end; what is left of the servers at the end is killed."""
+    stop = StopSignal()
+    before = {
+        number: signal.getsignal(number)
+        for number in (getattr(signal, name, None) for name in _SIGNALS)
+        # One that was told not to care, as by `nohup`, does not.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        for number in before:
+            signal.signal(number, lambda taken, frame: stop.ask(taken))
+        with process_groups.guarded():
+            yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,103 @@
+"""Servers elsewhere: streamable HTTP and the older SSE, with headers, tokens and OAuth."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
+
+from toolfold.sources.mcp.transports._responses import FATE, Fate
+
+if TYPE_CHECKING:
+    from toolfold.sources.mcp.server import Server
+
+__all__ = ["remote"]
+
+EVENT_LIMIT = 64 * 1024 * 1024
+"""The longest event of a stream, in bytes."""
+
+_CONNECT_TIMEOUT = 30.0
+
+
+@asynccontextmanager
+async def remote(
+    server: Server, auth: httpx2.Auth | None, on_refusal: Callable[[int], None]
+) -> AsyncGenerator[Any]:
+    """Connect to a server by its address and yield its two streams.
+
+    Args:
+        server: Where, and with which headers.
+        auth: Signs requests, where the server wants OAuth.
+        on_refusal: Told the status of each answer that is an error.
+    """
+
+    async def look(response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            on_refusal(response.status_code)
+        fate = FATE.get()
+        if fate is not None:
+            _note(response, fate)
+
+    # Reading has no deadline: a quiet server's stream must not be given up. Calls have one.
+    timeout = httpx2.Timeout(_CONNECT_TIMEOUT, read=None)
+    headers = dict(server.headers)
+    if server.transport == "sse":
+        async with sse_client(
+            server.url, headers=headers, timeout=_CONNECT_TIMEOUT,
+            sse_read_timeout=float("inf"), auth=auth,
+        ) as streams:  # fmt: skip
+            yield streams
+        return
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+    async with (
+        httpx2.AsyncClient(
+            headers=headers,
+            timeout=timeout,
+            auth=auth,
+            limits=limits,
+            event_hooks={"response": [look]},
+        ) as client,
+        streamable_http_client(
+            server.url, http_client=client, max_sse_event_size=EVENT_LIMIT
+        ) as streams,
+    ):
+        yield streams
+
+
+def _note(response: httpx2.Response, fate: Fate) -> None:
+    """Note what a request comes to.
+
+    Within a request there may be others: for signing in before it, and answers to what the
+    server asks after it has begun. The first have no session, the second change nothing.
+    """
+    if MCP_SESSION_ID in response.request.headers and (fate.status is None or fate.status >= 400):
+        fate.status = response.status_code
+    kind = response.headers.get("content-type", "")
+    if not fate.is_streamed and kind.lower().startswith("text/event-stream"):
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        fate.is_streamed = True
+        response.stream = _Watched(response.stream, fate)
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """The body of a response, which notes its end."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, fate: Fate) -> None:
+        self._inner = inner
+        self._fate = fate
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._inner:
+                yield chunk
+        except Exception:
+            self._fate.is_cut = True
+            raise
+        self._fate.is_cut = True
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
