@@ -2,7 +2,7 @@
 
     python -m bench            # everything but recall on test sets and the large catalog
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, scale
+                               # gateway, recall, scale, statements
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -25,6 +25,7 @@ from bench import data
 from bench.gateway import gateway
 from bench.peers.peers import Peer, PeerUnavailableError
 from bench.runtime import runtime
+from bench.statements import statements
 from bench.tokens import exact_counter, why_not_exact
 from toolfold import Settings, fold
 from toolfold.evaluation import LabelledRequest, load_corpus, measure
@@ -58,6 +59,7 @@ def main() -> None:
         "gateway": gateway,
         "recall": recalling,
         "scale": scale,
+        "statements": statements,
     }
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], help="which parts to run")

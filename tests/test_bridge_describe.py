@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.outcomes import answered
+from support.outcomes import answered, invoked
 from toolfold import Folded, Settings, Tool, estimate, fold
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
@@ -214,6 +214,6 @@ def test_a_schema_is_shown_with_visible_characters_only() -> None:
 def test_a_tool_whose_name_is_one_of_the_bridges_in_quotes_is_still_reached() -> None:
     odd = Tool("`tool_search", "Odd.", SCHEMA)
 
-    assert bridge(odd).resolve("tool_describe", {"name": odd.name}).tools == (odd,)
+    assert answered(bridge(odd).resolve("tool_describe", {"name": odd.name})).tools == (odd,)
     made = bridge(odd).resolve("tool_call", {"name": odd.name, "arguments": {"to": "you"}})
-    assert made.tool == odd  # type: ignore[union-attr]
+    assert invoked(made).tool == odd

@@ -155,7 +155,7 @@ def test_reading_takes_what_python_writes_and_strict_reading_does_not() -> None:
 
 
 def test_a_great_integer_in_a_schema_stays_one_in_every_door() -> None:
-    record = {"name": "count", "parameters": {"type": "object", "maximum": HUGE}}
+    record: dict[str, Any] = {"name": "count", "parameters": {"type": "object", "maximum": HUGE}}
 
     (made,) = Catalog.read([record])
 

@@ -89,7 +89,8 @@ def test_rankers_that_cannot_be_hashed_share_nothing_though_they_are_equal() -> 
     one, other = Mutable(1), Mutable(1)
     assert one == other
 
-    found(one), found(other)
+    found(one)
+    found(other)
 
     assert (one.built, other.built) == ([6], [6])
 

@@ -4,6 +4,7 @@ import json
 import time
 import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -51,7 +52,7 @@ AT_LEAST = {"de": 0.9, "es": 0.86, "fr": 0.8, "ja": 0.9, "pt": 0.86, "zh": 0.9}
 
 
 @pytest.mark.parametrize("ranker", ["hybrid", "bm25"])
-def test_requests_in_other_languages_find_english_tools(ranker: str) -> None:
+def test_requests_in_other_languages_find_english_tools(ranker: Literal["hybrid", "bm25"]) -> None:
     result = measure(languages(), Settings(enabled="on", ranker=ranker))
 
     by_language = {name: metrics["recall@5"] or 0 for name, metrics in result.categories.items()}

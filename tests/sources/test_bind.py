@@ -166,7 +166,7 @@ def test_faults_are_few_and_short_and_hold_no_secret() -> None:
 
 def run(registry: Registry, name: str, **arguments: object) -> ResultMessage:
     async def main() -> ResultMessage:
-        folded = fold(registry.tools, settings=Settings(enabled="off"))
+        folded = fold(registry.tools(), settings=Settings(enabled="off"))
         batch = Batch([Call(name, json.dumps(arguments), "1")], folded, registry)
         await asyncio.wait_for(batch.run(), 5)
         return batch.results[0]
@@ -236,11 +236,11 @@ LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 
 @st.composite
-def annotations(draw: st.DrawFn, depth: int = 2) -> tuple[Any, st.SearchStrategy[Any]]:
+def annotated_types(draw: st.DrawFn, depth: int = 2) -> tuple[Any, st.SearchStrategy[Any]]:
     """A type, and the values of it."""
     if depth == 0 or draw(st.booleans()):
         return draw(st.sampled_from(LEAVES))
-    hint, values = draw(annotations(depth - 1))
+    hint, values = draw(annotated_types(depth - 1))
     few = st.lists(values, max_size=3)
     return draw(
         st.sampled_from(
@@ -282,7 +282,7 @@ def as_json(value: Any) -> Any:
             return value
 
 
-@given(annotations(), st.data())
+@given(annotated_types(), st.data())
 def test_a_value_comes_back_from_its_json_and_its_json_fits_the_schema(
     annotated: tuple[Any, st.SearchStrategy[Any]], data: st.DataObject
 ) -> None:

@@ -115,7 +115,7 @@ async def guarded_server(issuer: Issuer) -> AsyncGenerator[Server]:
     uv = uvicorn.Server(
         uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1)
     )
-    serving = asyncio.create_task(uv._serve())
+    serving = asyncio.create_task(uv._serve())  # pyright: ignore[reportPrivateUsage]
     await until(lambda: uv.started)
     try:
         yield Server("far", "http", url=f"{url}/mcp", oauth=True)

@@ -28,7 +28,8 @@ TOOLS = [
 
 
 def revealing(tools: Any = TOOLS, *, session: Session | None = None, **settings: Any) -> Any:
-    chosen = Settings(**{"enabled": "on", "strategy": "reveal", **settings})
+    given: dict[str, Any] = {"enabled": "on", "strategy": "reveal", **settings}
+    chosen = Settings(**given)
     return fold(tools, settings=chosen, session=session)
 
 
@@ -163,7 +164,7 @@ def test_a_list_that_reveal_folded_is_known_as_folded() -> None:
 
 
 def test_the_gate_opens_as_for_the_bridge() -> None:
-    settings = {"enabled": "auto"}
+    settings: dict[str, Any] = {"enabled": "auto"}
     assert not revealing(**settings).active
     assert revealing(threshold_pct=0, **settings).active
 

@@ -15,7 +15,7 @@ from toolfold import fold
 from toolfold.errors import InvalidToolError
 from toolfold.runtime import Registry
 
-SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
 
 
 def refused(item: object) -> tuple[str, str | None]:
