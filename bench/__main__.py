@@ -2,7 +2,7 @@
 
     python -m bench            # everything but recall on test sets and the large catalog
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, scale, statements
+                               # gateway, recall, scale, statements, against
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from bench import data
+from bench.against import against
 from bench.gateway import gateway
 from bench.peers.peers import Peer, PeerUnavailableError
 from bench.runtime import runtime
@@ -60,6 +61,7 @@ def main() -> None:
         "recall": recalling,
         "scale": scale,
         "statements": statements,
+        "against": against,
     }
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], help="which parts to run")

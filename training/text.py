@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 def _pieces() -> ModuleType:
-    path = Path(__file__).resolve().parents[1] / "src" / "toolfold" / "search" / "pieces.py"
+    path = Path(__file__).resolve().parents[1] / "src" / "toolfold" / "search" / "_pieces.py"
     spec = importlib.util.spec_from_file_location("toolfold_pieces", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

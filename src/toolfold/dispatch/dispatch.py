@@ -255,7 +255,7 @@ class _Running:
             via=call.via,
             outcome=outcome,
             seconds=0.0 if result is None else time.perf_counter() - self._began,
-            request_size=json_size(call.arguments),
+            request_size=0 if result is None else json_size(call.arguments),
             result_size=_size(result),
             arguments=call.arguments,
             error=None if result is None else _error_text(result),
@@ -289,6 +289,10 @@ async def _resolved(
     folded: Folded, name: str, arguments: Json, session: Session
 ) -> Answer | Invocation:
     """Resolve a call; beside the event loop where the fold says that it may take long."""
+    if isinstance(arguments, str):
+        # Read once for both questions; what cannot be read is answered as it came.
+        read = read_arguments(arguments)
+        arguments = arguments if isinstance(read, str) else read
     if folded.may_block(name, arguments):
         return await asyncio.to_thread(folded.resolve, name, arguments, session=session)
     return folded.resolve(name, arguments, session=session)

@@ -9,6 +9,7 @@ puts a whole file in place at once.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold._files import replacing
+from toolfold.search import _document, _pieces, _text
 from toolfold.search._columns import Columns
 from toolfold.search._document import FIELDS
 
@@ -30,6 +32,9 @@ CACHED_FROM = 1_000
 
 FILES_AT_MOST = 8
 """How many files stay in the folder. The oldest leave first."""
+
+_WORD_MAKERS = (_text, _document, _pieces)
+"""What makes the words of a tool."""
 
 _log = logging.getLogger(__name__)
 
@@ -174,8 +179,8 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
 @lru_cache(maxsize=1)
 def _text_version() -> str:
     """Return a digest of the code that makes words of tools: other code, other words."""
-    here = Path(__file__).parent
-    code = b"".join((here / name).read_bytes() for name in ("text.py", "document.py", "pieces.py"))
+    # By the modules themselves, not by their files' names: those may change.
+    code = b"".join(Path(inspect.getfile(module)).read_bytes() for module in _WORD_MAKERS)
     return hashlib.sha256(code).hexdigest()[:8]
 
 

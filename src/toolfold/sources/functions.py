@@ -26,7 +26,7 @@ from toolfold.sources._hints import UNREADABLE, Unresolved, described_by, named_
 from toolfold.sources._schemas import SchemaWriter, is_plain, json_default
 from toolfold.tool import Json, Tool
 
-__all__ = ["bind", "tool_from_function"]
+__all__ = ["bind", "takes_json", "tool_from_function"]
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -127,6 +127,14 @@ def bind(tool: Tool | Callable[..., Any], arguments: Mapping[str, Json]) -> Chec
             bound[name], found = parameter.adapter.convert(name, value)
             faults += found
     return Checked(dict(arguments), tuple(faults[:FAULTS_AT_MOST])) if faults else Checked(bound)
+
+
+def takes_json(function: Callable[..., Any]) -> bool:
+    """Whether a function takes its arguments as they come: `bind` would change nothing."""
+    return all(
+        isinstance(parameter, _Parameter) and parameter.adapter is None
+        for parameter in _annotated(function).values()
+    )
 
 
 def _annotated(function: Callable[..., Any]) -> _Annotated:

@@ -64,8 +64,7 @@ class Sources:
     @property
     def core(self) -> tuple[str, ...]:
         """The names of the tools that are never folded."""
-        self._read()
-        return tuple(n for n, (tool, source) in self._located.items() if source.bounds(tool).core)
+        return tuple(name for source in self.all for name in source.core)
 
     def _read(self) -> None:
         lists = tuple(source.tools() for source in self.all)

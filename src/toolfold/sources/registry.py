@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from toolfold import prompts
 from toolfold._signature import signature
@@ -18,7 +18,7 @@ from toolfold.errors import ConfigError, InvalidToolError, NameClashError
 from toolfold.prompts import BRIDGE_NAMES
 from toolfold.sources._threads import in_thread
 from toolfold.sources.calls import CallContext, Output, PendingCall
-from toolfold.sources.functions import bind, tool_from_function
+from toolfold.sources.functions import bind, takes_json, tool_from_function
 from toolfold.sources.source import RESULT_LIMIT, TIMEOUT, Bounds, Source
 from toolfold.tool import Json, Policy, Tool
 from toolfold.wire import read
@@ -58,12 +58,19 @@ class Registered:
     @property
     def bounds(self) -> Bounds:
         """What bounds its calls."""
-        return Bounds(self.timeout, self.result_limit, self.parallel, self.core)
+        return Bounds(self.timeout, self.result_limit, self.parallel)
 
     @property
     def may_run_beside_others(self) -> bool:
         """Whether it may run beside others."""
         return self.bounds.lets_run_beside_others(self.tool)
+
+
+class _Kind(NamedTuple):
+    """How a function is called; found out once."""
+
+    is_asynchronous: bool
+    takes_json: bool
 
 
 class Registry(Source):
@@ -85,6 +92,7 @@ class Registry(Source):
         self.name = name
         self._listeners: list[Callable[[], None]] = []
         self._shown: tuple[Tool, ...] | None = None
+        self._kinds: dict[str, _Kind] = {}
         self._entries: dict[str, Registered] = {}
         self._disabled: set[str] = set()
 
@@ -117,10 +125,15 @@ class Registry(Source):
                 return await entry.run(context.call)
             function = entry.tool.function
             assert function is not None  # `add` takes no tool without either
-            if _is_asynchronous(function):
-                returned = _bound_call(function, context.call)
+            kind = self._kinds.get(tool.name)
+            if kind is None:
+                kind = _Kind(_is_asynchronous(function), takes_json(function))
+                self._kinds[tool.name] = kind
+            run = function if kind.takes_json else None
+            if not kind.is_asynchronous:
+                returned = await in_thread(lambda: _called(function, run, context.call))
             else:
-                returned = await in_thread(lambda: _bound_call(function, context.call))
+                returned = _called(function, run, context.call)
             return await returned if inspect.isawaitable(returned) else returned
         except SystemExit as error:  # it would end the host's event loop
             raise RuntimeError(f"it tried to exit with {error.code}") from error
@@ -136,6 +149,7 @@ class Registry(Source):
 
     def _changed(self) -> None:
         self._shown = None
+        self._kinds.clear()
         for listener in self._listeners:
             listener()
 
@@ -313,8 +327,12 @@ def _tool(given: object, source: str | None = None) -> Tool:
     return tools[0]
 
 
-def _bound_call(function: Callable[..., Any], call: PendingCall) -> Any:
+def _called(
+    function: Callable[..., Any], as_it_is: Callable[..., Any] | None, call: PendingCall
+) -> Any:
     """Call a function with what its signature says; answer what cannot be made into that."""
+    if as_it_is is not None:
+        return as_it_is(**call.arguments)
     bound = bind(function, call.arguments)
     if bound.faults:
         text = prompts.bad_arguments(call.tool.shown_name, bound.faults, signature(call.tool))

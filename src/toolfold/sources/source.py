@@ -51,9 +51,6 @@ class Bounds:
     parallel: bool | None = None
     """Whether it may run beside others; None: unless it says of itself that it destroys."""
 
-    core: bool = False
-    """Whether it is never folded."""
-
     def lets_run_beside_others(self, tool: Tool) -> bool:
         """Whether a tool may run beside others."""
         return not tool.says_destructive if self.parallel is None else self.parallel
@@ -113,6 +110,11 @@ class Source(ABC):
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
         return DEFAULT_BOUNDS
+
+    @property
+    def core(self) -> Sequence[str]:
+        """The names of its tools that are never folded."""
+        return ()
 
     def timed_out(self, tool: Tool, seconds: float) -> str:
         """Return what the model reads where a call took too long."""

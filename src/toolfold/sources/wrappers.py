@@ -44,6 +44,13 @@ class _Wrapper(Source):
         """Return what bounds the calls of a tool."""
         return self._inner.bounds(self._within.get(tool.name, tool))
 
+    @property
+    def core(self) -> tuple[str, ...]:
+        """The names of its tools that are never folded."""
+        self.tools()
+        opened = set(self._inner.core)
+        return tuple(name for name, tool in self._within.items() if tool.name in opened)
+
     def timed_out(self, tool: Tool, seconds: float) -> str:
         """Return what the model reads where a call took too long."""
         return self._inner.timed_out(tool, seconds)
