@@ -326,7 +326,7 @@ def test_old_files_leave_the_folder(tmp_path: Path) -> None:
 
 def test_writers_side_by_side_leave_a_sound_file(tmp_path: Path) -> None:
     code = (
-        "import sys; from toolfold import Tool; from toolfold.search import build\n"
+        "import sys; from toolfold import Tool; from toolfold.search import _build as build\n"
         "tools = [Tool(f'tool_{i}', f'does thing number {i}') for i in range(1000)]\n"
         "build.index_arrays(tools, sys.argv[1])"
     )
