@@ -28,6 +28,7 @@ from toolfold.runtime import Registry
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.metrics import Metrics
+from toolfold.serve.observe.status_screen import Board
 from toolfold.serve.principals import Principal
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust
@@ -426,6 +427,18 @@ def test_two_of_one_name_are_refused() -> None:
         with pytest.raises(ConfigError, match="a source has the name of the server 'own'"):
             async with gateway(odd("own"), sources=[source]):
                 pass
+
+    run(main)
+
+
+def test_where_there_are_only_functions_what_is_folded_is_told_all_the_same() -> None:
+    async def main() -> None:
+        _, source = functions()
+        board, metrics = Board(), Metrics()
+        async with gateway(sources=[source], observers=(board, metrics)):
+            await until(lambda: board.fold)
+        assert board.lines(80) == ["toolfold", "tools 3 · calls 0 · searches 0"]
+        assert "toolfold_tools 3" in metrics.text()
 
     run(main)
 

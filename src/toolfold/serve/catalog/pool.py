@@ -157,6 +157,8 @@ class Pool:
             if upstream.is_settled:
                 self._observers.server_changed(self._status(upstream))
         self._settle()
+        if self._others:  # no server may ever say a word
+            self._tell("tools", *self._others)
 
     async def stop(self) -> None:
         """End all servers, all at once."""
