@@ -121,6 +121,96 @@ def test_the_configuration_is_read_once(arguments: list[str]) -> None:
     writer.join(5)
 
 
+# ---- functions
+
+
+OWN = """
+print("loaded")
+
+def weigh(parcel: str, grams: int = 0) -> dict:
+    "Weigh a parcel."
+    print("weighed")
+    return {"parcel": parcel, "grams": grams}
+
+def fail() -> None:
+    "Fail."
+    raise ValueError("it is wet")
+"""
+
+
+def with_functions(*, servers: bool = False, command: str = sys.executable) -> None:
+    Path("own_tools.py").write_text(OWN, "utf-8")
+    whole = json.loads(configuration())
+    whole["functions"] = {"own": "./own_tools.py"}
+    whole["mcpServers"]["one"]["command"] = command
+    if not servers:
+        del whole["mcpServers"]
+    Path("own.json").write_text(json.dumps(whole), "utf-8")
+
+
+@pytest.mark.parametrize("servers", [False, True], ids=["alone", "beside a server"])
+def test_functions_are_listed_searched_described_and_folded(servers: bool) -> None:
+    with_functions(servers=servers)
+
+    listed = json.loads(run("list", "--config", "own.json", "--json").out)
+    found = json.loads(run("search", "weigh a parcel", "--config", "own.json", "--json").out)
+    described = json.loads(run("describe", "own__weigh", "--config", "own.json", "--json").out)
+    folded = json.loads(run("fold", "--config", "own.json", "--json").out)
+
+    beside = ["one__echo", "one__pid"] if servers else []
+    assert [tool["name"] for tool in listed["tools"]] == [*beside, "own__weigh", "own__fail"]
+    assert "own__weigh" in json.dumps(found)
+    assert described["tools"][0]["name"] == "own__weigh"
+    assert folded["tools_before"] == len(beside) + 2
+
+
+def test_a_function_is_called_and_what_it_prints_is_not_in_the_answer() -> None:
+    # No server is started for it: this one could not be.
+    with_functions(servers=True, command="no-such-program-at-all")
+    call = ("call", "own__weigh", "--arg", "parcel=a", "--arg", "grams=7", "--config", "own.json")
+
+    as_json = run(*call, "--json")
+    plain = run(*call)
+
+    assert json.loads(as_json.out)["structuredContent"] == {"parcel": "a", "grams": 7}
+    assert as_json.err.split() == ["loaded", "weighed"]
+    assert (plain.code, plain.out) == (0, '{"parcel":"a","grams":7}\n')
+
+
+def test_a_function_that_fails_ends_a_call_with_one_and_wrong_arguments_are_refused() -> None:
+    with_functions()
+
+    failed = run("call", "own__fail", "--config", "own.json")
+    wrong = run("call", "own__weigh", "--arg", "grams=much", "--config", "own.json")
+
+    assert (failed.code, failed.out) == (1, "")
+    assert "it is wet" in failed.err
+    assert wrong.code == 1
+    assert "error: own__weigh was not called: " in wrong.err
+    assert "hint: own__weigh(parcel: string, grams?: integer" in wrong.err
+
+
+def test_functions_are_listed_though_every_server_failed() -> None:
+    with_functions(servers=True, command="no-such-program-at-all")
+
+    ran = run("list", "--config", "own.json", "--json")
+
+    assert [tool["name"] for tool in json.loads(ran.out)["tools"]] == ["own__weigh", "own__fail"]
+    assert "warning: server 'one' failed" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [*LIVE, ["call", "own__x"]], ids=lambda given: given[0])
+def test_a_module_that_cannot_be_loaded_is_an_error_with_the_fix(arguments: list[str]) -> None:
+    with_functions()
+    Path("own_tools.py").write_text("1 / 0", "utf-8")
+
+    ran = run(*arguments, "--config", "own.json")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "own_tools.py`, line 1: ZeroDivisionError: division by zero" in ran.err
+    assert ran.err.endswith("hint: mend the file\n")
+
+
 def test_a_flag_has_the_choices_the_range_and_the_words_of_its_setting() -> None:
     fold_help = " ".join(run("fold", "--help").out.split())
     serve_help = " ".join(run("serve", "--help").out.split())

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from toolfold import ConfigError
+from support.running import wait
+from toolfold import ConfigError, Scope, Tool
+from toolfold.runtime import Registry
+from toolfold.sources.calls import CallContext, Output, PendingCall
 from toolfold.sources.function_modules import FunctionModule, load_functions
+from toolfold.sources.source import Source
 
 FUNCTIONS = """
 import os
@@ -32,7 +36,7 @@ registry = Registry()
 
 def helper() -> None: ...
 
-@registry.tool(toolset="shop", read_only=True)
+@registry.tool(toolset="github", read_only=True)
 def get_price(item: str) -> int:
     "Tell a price."
     return len(item)
@@ -119,3 +123,58 @@ def test_what_cannot_be_loaded_is_refused_with_the_fix(tmp_path: Path) -> None:
         "`./empty.py` has no tools",
         "write functions in it, or a `registry = Registry()` with `@registry.tool`",
     )
+    assert refused(entry(tmp_path, "def f(x: object, /): ...", "positional.py")) == (
+        "`./positional.py`: the parameter 'x' of 'f' is positional only",
+        "a model calls by name: take the `/` out of the signature",
+    )
+
+
+# ---- behind a prefix
+
+
+def called(source: Source, tool: Tool) -> object:
+    return wait(source.call(tool, {}, CallContext(PendingCall(tool, {}), lambda *_: None)))
+
+
+def priced() -> int:
+    return 1
+
+
+def test_all_tools_behind_a_prefix_are_one_toolset_whatever_they_were_before() -> None:
+    registry = Registry()
+    registry.tool(priced, toolset="github")
+
+    (tool,) = registry.prefixed("shop").tools()
+
+    assert tool in Scope(allow=("@shop",))
+    assert tool not in Scope(allow=("@github",))
+
+
+def test_a_name_that_clients_do_not_take_is_changed_as_one_of_a_server_is() -> None:
+    registry = Registry()
+    registry.tool(priced, name="größe")
+    source = registry.prefixed("my shop")
+
+    (tool,) = source.tools()
+
+    assert tool.name.isascii()
+    assert tool.name.startswith("my_shop__gr__e_")
+    assert source.inner_name(tool.name) == "größe"
+    assert called(source, tool) == 1
+
+
+def test_a_tool_that_left_or_became_another_is_not_run_behind_a_prefix() -> None:
+    registry = Registry()
+    registry.tool(priced)
+    source = registry.prefixed("shop")
+    (before,) = source.tools()
+
+    registry.remove("priced")
+    left = called(source, before)
+    registry.tool(lambda: 2, name="priced")
+    (after,) = source.tools()
+
+    assert isinstance(left, Output)
+    assert left.text.startswith('"shop__priced" is not available')
+    assert called(source, before) == left
+    assert called(source, after) == 2

@@ -71,10 +71,11 @@ def _loaded(config: str | None, strategy: str | None, given: dict[str, Any]) -> 
 
     loaded = load_gateway(config, strict=False, strategy=strategy)
     if not loaded.has_tools:
-        where = f"`{loaded.path}` names" if loaded.path else "there is no configuration that names"
+        named = f"`{loaded.path}` names no servers and no functions"
         raise ConfigError(
-            f"{where} no servers",
-            hint="give --config FILE with `mcpServers`, or run `toolfold import` to find yours",
+            named if loaded.path else "there is no configuration that names servers",
+            hint="give --config FILE with `mcpServers` or `functions`, or run `toolfold import` "
+            "to find your servers",
         )
     return replace(loaded, serve=replace(loaded.serve, **given))
 

@@ -131,7 +131,7 @@ class ServeSettings:
     )
     max_parallel: int = setting(
         64,
-        "Calls that one server runs at once; more wait.",
+        "Calls that one server, or one module of functions, runs at once; more wait.",
         low=1,
         high=10_000,
     )

@@ -147,7 +147,7 @@ class Dispatch:
             except Exception as error:
                 _log.exception("the call of %s could not be run", call.tool.name)
                 result = CallResult(Output(failure(call, error), True), "failed", error)
-            span(running.ended(result))
+            span(running.ended(result), _raised(result))
         return result
 
     async def _guarded(
@@ -345,10 +345,18 @@ def _size(result: CallResult | None) -> int:
     return len(result.output.text) if raw is None else json_size(raw)
 
 
+def _raised(result: CallResult) -> str:
+    """Return the kind of what a tool or a server raised; nothing where no answer came at all."""
+    has_raised = result.outcome == "failed" and not isinstance(result.error, SourceError | None)
+    return type(result.error).__name__ if has_raised else ""
+
+
 def _error_text(result: CallResult) -> str | None:
     if result.outcome == "refused":
         return str(result.output.value)
     if result.error is None:
         return None if result.outcome in ("ok", "tool_error") else result.output.text
+    if result.outcome == "cancelled":  # it speaks of tasks, which is nobody's business
+        return type(result.error).__name__
     # The audit redacts it and cuts it then: a part of a secret is not known for one.
     return one_line(words_of(result.error) or type(result.error).__name__, _ERROR_LIMIT)

@@ -37,12 +37,12 @@ _WANTED = (
 class Ended(Protocol):
     """Takes the record of what the span was of, before it ends."""
 
-    def __call__(self, record: CallRecord | SearchRecord, /) -> None:
-        """Write what came of it into the span."""
+    def __call__(self, record: CallRecord | SearchRecord, raised: str = "", /) -> None:
+        """Write what came of it, and the kind of what was raised, into the span."""
         ...
 
 
-def _nothing(record: CallRecord | SearchRecord, /) -> None:
+def _nothing(record: CallRecord | SearchRecord, raised: str = "", /) -> None:
     pass
 
 
@@ -93,7 +93,7 @@ def _open(tracer: Tracer, name: str, attributes: dict[str, str]) -> Generator[En
         name, attributes=attributes, record_exception=False, set_status_on_exception=False
     ) as span:
         try:
-            yield lambda record: _end(span, record)
+            yield lambda record, raised="": _end(span, record, raised)
         except BaseException as error:
             _fail(span, type(error).__name__)
             raise
@@ -106,7 +106,7 @@ def _fail(span: Span, kind: str) -> None:
     span.set_status(StatusCode.ERROR)
 
 
-def _end(span: Span, record: CallRecord | SearchRecord) -> None:
+def _end(span: Span, record: CallRecord | SearchRecord, raised: str) -> None:
     span.set_attribute("toolfold.principal", record.principal)
     if record.session is not None:
         span.set_attribute("mcp.session.id", record.session)
@@ -118,7 +118,7 @@ def _end(span: Span, record: CallRecord | SearchRecord) -> None:
         return
     span.set_attribute("toolfold.outcome", record.outcome)
     if record.outcome != "ok":
-        _fail(span, record.outcome)
+        _fail(span, raised or record.outcome)
 
 
 def start_spans(environment: Mapping[str, str] | None = None) -> Spans:

@@ -34,9 +34,10 @@ CANNOT_ASK = (
 )
 
 
-def question(tool: str, server: str, arguments: str) -> str:
-    """Return what the user is asked before a destructive call."""
-    return f"Run {tool} of the server {server!r}? It may destroy something. Arguments: {arguments}"
+def question(tool: str, server: str | None, arguments: str) -> str:
+    """Return what the user is asked before a destructive call; of a function, without a server."""
+    of = "" if server is None else f" of the server {server!r}"
+    return f"Run {tool}{of}? It may destroy something. Arguments: {arguments}"
 
 
 def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:

@@ -17,6 +17,7 @@ from toolfold import prompts
 from toolfold.dispatch.activity import Listener
 from toolfold.dispatch.hooks import Hook
 from toolfold.dispatch.records import Observer
+from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.fold import Folded, fold
 from toolfold.runtime.conversation import Conversation, Done
@@ -114,6 +115,9 @@ class Agent:
     observers: Sequence[Observer] = ()
     """Told of each call and search, as an audit or metrics want it."""
 
+    spans: Spans | None = None
+    """Makes OpenTelemetry's spans, as `toolfold.dispatch.spans.start_spans()` does."""
+
     def __post_init__(self) -> None:
         given = self.sources
         if not isinstance(given, Sources):
@@ -191,6 +195,7 @@ class Agent:
             session=session,
             hooks=self.hooks,
             observers=self.observers,
+            spans=self.spans,
             listener=listener or self.on_activity,
             agent=self.name,
             parallel=self.limits.parallel,

@@ -20,6 +20,7 @@ from toolfold.dispatch.dispatch import Dispatch, Origin
 from toolfold.dispatch.hooks import Hook
 from toolfold.dispatch.outputs import bounded
 from toolfold.dispatch.records import Observer
+from toolfold.dispatch.spans import Spans
 from toolfold.fold import Folded
 from toolfold.runtime.messages import Call, ResultMessage
 from toolfold.scope import EVERYTHING, Scope
@@ -59,6 +60,7 @@ class Batch:
         session: The conversation before this turn; by default, that of the fold.
         hooks: Asked before and after each call.
         observers: Told of each call and search.
+        spans: Makes OpenTelemetry's spans.
         listener: Hears what happens.
         agent: Who calls.
         parallel: How many tools may run at once.
@@ -75,6 +77,7 @@ class Batch:
         session: Session | None = None,
         hooks: Sequence[Hook] = (),
         observers: Iterable[Observer] = (),
+        spans: Spans | None = None,
         listener: Listener | None = None,
         agent: str = "agent",
         parallel: int = 16,
@@ -86,7 +89,7 @@ class Batch:
         self._folded = folded
         self._sources = sources if isinstance(sources, Sources) else Sources((sources,))
         feed = () if listener is None else (ActivityFeed(listener),)
-        self._dispatch = Dispatch(hooks=hooks, observers=(*feed, *observers))
+        self._dispatch = Dispatch(hooks=hooks, observers=(*feed, *observers), spans=spans)
         self._agent = agent
         self._cut_off = cut_off
         self._scope = scope

@@ -1,15 +1,17 @@
-"""The tools of live MCP servers, asked once.
+"""The tools of live MCP servers and of functions beside them, asked once.
 
 The gateway itself is put up in this process, for as long as it takes to list the tools or
 to make one call; so names, scope, checks and deadlines are those of `toolfold serve`.
-A server that fails is reported, and the others are listed all the same.
+A server that fails is reported, and the others are listed all the same. What a module or a
+function prints goes to standard error: standard output is the command's own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +20,9 @@ from toolfold.catalog import Catalog
 from toolfold.dispatch.records import Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp.server_status import ServerStatus
+from toolfold.sources.source import Source
 from toolfold.tool import Json, Tool, is_object
 
 if TYPE_CHECKING:
@@ -53,7 +57,7 @@ class CallError(ToolfoldError):
 
 
 class NoServerError(ToolfoldError):
-    """Not one of the servers could be reached."""
+    """Not one of the servers could be reached, and there are no functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +84,24 @@ def list_tools(
     """Return the tools of the servers, all asked at once, each with its own deadline.
 
     Args:
-        config: The servers.
+        config: The servers, and the functions beside them.
         scope: Which tools exist.
         progress: Told of each server.
         strict: Whether it is an error where not one of them could be reached.
 
     Raises:
+        ConfigError: A module of functions cannot be loaded.
         MissingExtraError: The extra `mcp` is not installed.
         NoServerError: Not one of them could be reached.
     """
+    with redirect_stdout(sys.stderr):
+        sources = _loaded(config)
 
-    async def work() -> Listed:
-        async with _up(config, scope, progress) as (gateway, principal, statuses):
-            return _listed(gateway, principal, statuses, strict=strict)
+        async def work() -> Listed:
+            async with _up(config, sources, scope, progress) as (gateway, principal, statuses):
+                return _listed(gateway, principal, statuses, strict=strict)
 
-    return asyncio.run(work())
+        return asyncio.run(work())
 
 
 def call_tool(
@@ -108,10 +115,11 @@ def call_tool(
 ) -> dict[str, Json]:
     """Call one tool and return its result as it came.
 
-    Only the server that the name belongs to is started, where the name says which.
+    Only the server that the name belongs to is started, or the module loaded, where the name
+    says which.
 
     Args:
-        config: The servers.
+        config: The servers, and the functions beside them.
         name: The tool's name.
         arguments: Its arguments, checked against its schema before they are sent.
         scope: Which tools exist.
@@ -119,16 +127,19 @@ def call_tool(
         ask: Asks about a call that may destroy something, where the settings want that.
 
     Raises:
+        ConfigError: A module of functions cannot be loaded.
         MissingExtraError: The extra `mcp` is not installed.
         NoServerError: The server could not be reached.
         UnknownToolError: There is no such tool in the scope.
         CallError: Its arguments do not fit, or the server refuses.
     """
+    wanted = _narrowed(config, name)
+    with redirect_stdout(sys.stderr), _audit(wanted) as observers:
+        sources = _loaded(wanted)
 
-    async def work() -> dict[str, Json]:
-        wanted = _narrowed(config, name)
-        with _audit(wanted) as observers:
-            async with _up(wanted, scope, progress, observers) as (gateway, principal, statuses):
+        async def work() -> dict[str, Json]:
+            up = _up(wanted, sources, scope, progress, observers)
+            async with up as (gateway, principal, statuses):
                 found = _listed(gateway, principal, statuses).catalog
                 tool = found.find(name)
                 if tool is None:
@@ -136,7 +147,12 @@ def call_tool(
                 params = {"name": tool.name, "arguments": _checked(tool, arguments)}
                 return await _called(gateway, principal, params, ask)
 
-    return asyncio.run(work())
+        return asyncio.run(work())
+
+
+def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
+    """Load the modules of functions, in the main thread and outside of any event loop."""
+    return tuple(load_functions(entry) for entry in config.functions)
 
 
 def _checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
@@ -173,7 +189,7 @@ def _listed(
     strict: bool = True,
 ) -> Listed:
     failed = tuple(status for status in statuses.values() if status.state == "failed")
-    if strict and failed and len(failed) == len(statuses):
+    if strict and failed and len(failed) == len(statuses) and not gateway.config.functions:
         first = failed[0]
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         raise NoServerError(
@@ -191,12 +207,17 @@ def _listed(
 
 
 def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
-    """Return the configuration with the one server that a name belongs to, if it says."""
+    """Return the configuration with the one server or module that a name belongs to, if it says."""
     from toolfold.sources.mcp._exposed_names import exposed_name
 
-    fronts = {server.name: exposed_name(server.name, "x")[:-1] for server in config.servers}
-    own = [s for s in config.servers if name.startswith(fronts[s.name])]
-    return replace(config, servers=tuple(own)) if len(own) == 1 else config
+    def owns(source: str) -> bool:
+        return name.startswith(exposed_name(source, "x")[:-1])
+
+    servers = tuple(server for server in config.servers if owns(server.name))
+    functions = tuple(entry for entry in config.functions if owns(entry.name))
+    if len(servers) + len(functions) != 1:
+        return config
+    return replace(config, servers=servers, functions=functions)
 
 
 @contextmanager
@@ -219,6 +240,7 @@ def _audit(config: GatewayConfig) -> Generator[tuple[Observer, ...]]:
 @asynccontextmanager
 async def _up(
     config: GatewayConfig,
+    sources: tuple[Source, ...],
     scope: Scope,
     progress: Progress | None,
     observers: tuple[Observer, ...] = (),
@@ -240,7 +262,12 @@ async def _up(
     trust = None if mode == "off" else Trust(TrustStore(folder), mode)
     first = _First(len(servers), progress)
     gateway = Gateway(
-        eager, scope=scope, observers=(first, *observers), trust=trust, auth=signer(folder)
+        eager,
+        scope=scope,
+        sources=sources,
+        observers=(first, *observers),
+        trust=trust,
+        auth=signer(folder),
     )
     async with gateway:
         longest = max((server.start_timeout for server in servers), default=0.0)

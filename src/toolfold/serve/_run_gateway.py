@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed
@@ -30,8 +30,10 @@ from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
 from toolfold.serve.observe.metrics import Metrics
 from toolfold.serve.observe.status_screen import LiveStatus, StatusLog
+from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.transports._process import Child, start
+from toolfold.sources.source import Source
 
 if TYPE_CHECKING:
     import uvicorn
@@ -68,9 +70,14 @@ class How:
 
 
 def serve_stdio(config: GatewayConfig, how: How = How()) -> None:  # noqa: B008
-    """Serve the client that started this process, until it leaves."""
+    """Serve the client that started this process, until it leaves.
+
+    Raises:
+        ConfigError: A module of functions cannot be loaded.
+    """
     pair = divert()
-    with stopping() as stop, _process(config, how) as process:
+    sources = _loaded(config)
+    with stopping() as stop, _process(config, how, sources) as process:
         asyncio.run(_stdio(config, how, process, stop, pair))
 
 
@@ -84,12 +91,13 @@ def serve_http(config: GatewayConfig, host: str, port: int, how: How = How()) ->
         how: What the command line says.
 
     Raises:
-        ConfigError: The address cannot be used.
+        ConfigError: The address cannot be used, or a module of functions cannot be loaded.
     """
     from toolfold.serve.http.guard import check_bind
 
     check_bind(host, config.serve)
-    with stopping() as stop, _process(config, how) as process:
+    sources = _loaded(config)
+    with stopping() as stop, _process(config, how, sources) as process:
         asyncio.run(_http(config, how, process, stop, (host, port)))
 
 
@@ -99,10 +107,21 @@ class _Process:
 
     redactor: Redactor
     observers: tuple[Observer, ...]
+    sources: Sequence[Source]
+    """What is served beside the servers."""
+
+
+def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
+    """Load the modules of functions.
+
+    Before anything is started: a module may do at import what needs the main thread and no
+    event loop, and one that is broken is the user's own to mend, so nothing is served.
+    """
+    return tuple(load_functions(entry) for entry in config.functions)
 
 
 @contextmanager
-def _process(config: GatewayConfig, how: How) -> Generator[_Process]:
+def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Generator[_Process]:
     """Set up what belongs to the process: logs and the audit."""
     secrets = [secret for server in config.servers for secret in server.secrets]
     tokens = [os.environ.get(token.env, "") for token in config.serve.tokens if token.env]
@@ -113,11 +132,13 @@ def _process(config: GatewayConfig, how: How) -> Generator[_Process]:
         logging.getLogger("toolfold.fold").setLevel(logging.WARNING)
     for note in config.notes:
         _log.warning("%s", note)
+    for source in sources:
+        _log.info("functions %s: %s tools", source.name, len(source.tools()))
     audit = None
     if config.serve.audit_file is not None:
         audit = AuditLog(config.serve.audit_file, redactor)
     try:
-        yield _Process(redactor, (audit,) if audit is not None else ())
+        yield _Process(redactor, (audit,) if audit is not None else (), sources)
     finally:
         if audit is not None:
             audit.close()
@@ -125,7 +146,10 @@ def _process(config: GatewayConfig, how: How) -> Generator[_Process]:
 
 @asynccontextmanager
 async def _gateway(
-    config: GatewayConfig, how: How, observers: tuple[Observer, ...]
+    config: GatewayConfig,
+    how: How,
+    observers: tuple[Observer, ...],
+    sources: Sequence[Source],
 ) -> AsyncGenerator[Gateway]:
     """Start the servers, then everything else; at the end, end them all."""
     manifests = Manifests(config.serve.state_folder)
@@ -144,7 +168,7 @@ async def _gateway(
         if children:
             # What follows keeps the loop busy: by then it is known which processes there are.
             await asyncio.wait(children.values(), timeout=SPAWNING)
-        async with _made(config, how, observers, manifests, children) as gateway:
+        async with _made(config, how, observers, sources, manifests, children) as gateway:
             yield gateway
     finally:
         await _end(children)
@@ -165,6 +189,7 @@ async def _made(
     config: GatewayConfig,
     how: How,
     observers: tuple[Observer, ...],
+    sources: Sequence[Source],
     manifests: Manifests,
     children: Mapping[str, asyncio.Task[Child]],
 ) -> AsyncGenerator[Gateway]:
@@ -186,6 +211,7 @@ async def _made(
     gateway = Gateway(
         config,
         scope=how.scope,
+        sources=sources,
         observers=observers,
         trust=trust,
         manifests=manifests,
@@ -232,7 +258,8 @@ async def _stdio(
 ) -> None:
     console = Console(*pair)
     stopped = stop.event()
-    async with _gateway(config, how, (StatusLog(), *process.observers)) as gateway:
+    observers = (StatusLog(), *process.observers)
+    async with _gateway(config, how, observers, process.sources) as gateway:
         from toolfold.serve.mcp.downstream import make_server
         from toolfold.serve.principals import local_principal
 
@@ -255,10 +282,11 @@ async def _http(
     metrics = Metrics(
         installed("toolfold"),
         sessions=lambda: len(gateway.clients),
-        in_flight=lambda: sum(len(upstream.in_flight) for upstream in gateway.pool.all),
+        in_flight=lambda: gateway.pool.in_flight,
     )
+    observers = (status, *process.observers, metrics)
     try:
-        async with _gateway(config, how, (status, *process.observers, metrics)) as gateway:
+        async with _gateway(config, how, observers, process.sources) as gateway:
             await _listen(gateway, metrics, address, stopped, live)
     finally:
         if live is not None:

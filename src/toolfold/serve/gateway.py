@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
 from toolfold.answer import Answer, Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
 from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
+from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp._parking import Parking, is_continuation
-from toolfold.serve.mcp._results import as_errors, text_result
+from toolfold.serve.mcp._results import as_errors, output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
@@ -58,13 +60,17 @@ class Gateway:
     Args:
         config: The servers, how to serve and how to fold.
         scope: The tools that exist for anybody at all.
-        sources: What is served beside the servers, such as functions.
+        sources: What is served beside the servers, such as functions. Nobody needs to trust
+            them, and what they say of their tools is passed on whole.
         observers: Who is told of calls, searches and servers.
         trust: Which tools wait for a person's approval.
         manifests: What the servers listed in earlier runs.
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
         spans: Makes OpenTelemetry's spans.
+
+    Raises:
+        ConfigError: Two sources, or a source and a server, have one name.
     """
 
     def __init__(
@@ -104,6 +110,12 @@ class Gateway:
             auth=auth,
         )
         self._others = Sources(sources)
+        for source in sources:
+            if source.name in self.pool.upstreams:
+                raise ConfigError(
+                    f"a source has the name of the server {source.name!r}",
+                    hint="give each a name of its own",
+                )
         self.views = Views(self.pool, config.folding, serve.context_length)
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
@@ -215,6 +227,10 @@ class Gateway:
             located = self.pool.located(tool, caller.key)
         except ServerDownError as error:
             return text_result(error.for_model(tool), is_error=True)
+        room = self.pool.room(located.source)
+        if room is not None and self.config.folding.applied(located.tool) != tool:
+            # It became another tool since it was listed.
+            return text_result(prompts.not_available(tool.shown_name, ()), is_error=True)
         is_revealed = view.reveals and tool.name in view.folded.bridge.folded
         call = PendingCall(
             tool,
@@ -226,12 +242,12 @@ class Gateway:
 
         async def work(relayed: RelayedCall) -> dict[str, Json]:
             own = replace(call, client=relayed)
-            done = await self._dispatch.run(own, located, scope=principal.scope)
+            done = await self._dispatch.run(own, located, scope=principal.scope, room=room)
             if isinstance(done.error, MCPError):
                 raise done.error
             raw = done.output.raw
             if raw is None:
-                return text_result(done.output.text, is_error=done.output.is_error)
+                return output_result(done.output)
             self.offers.note_links(located.source.name, raw)
             return raw
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, InvalidToolError, NameClashError
 from toolfold.settings.declared import check_fields, setting
 from toolfold.sources.functions import tool_from_function
 from toolfold.sources.registry import Registry
@@ -80,11 +80,16 @@ class FunctionModule:
 def load_functions(entry: FunctionModule) -> Source:
     """Load a module, and return its functions as a source: tools named `NAME__function`.
 
+    The docstrings are the host's own words: they are passed on whole.
+
     Raises:
-        ConfigError: The module is not there, cannot be run, or has no tools.
-        InvalidToolError: A function cannot be a tool.
+        ConfigError: The module is not there, cannot be run, has no tools, or a function of
+            it cannot be a tool.
     """
-    found = registry_of(load_module(entry), entry.module, source=entry.name)
+    try:
+        found = registry_of(load_module(entry), entry.module, source=entry.name)
+    except (InvalidToolError, NameClashError) as error:
+        raise ConfigError(f"`{entry.module}`: {error}", hint=error.hint) from None
     return found.filtered(allow=entry.allow, deny=entry.deny).prefixed(entry.name)
 
 

@@ -119,7 +119,7 @@ class Registry(Source):
         """Run what stands behind a tool, if it is still there: a plain function in a thread."""
         entry = self.get(tool.name)
         if entry is None or entry.tool is not tool:
-            return Output(prompts.not_available(tool.shown_name, ()), is_error=True)
+            return Output(prompts.not_available(context.call.tool.shown_name, ()), is_error=True)
         try:
             if entry.run is not None:
                 return await entry.run(context.call)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from toolfold import prompts
 from toolfold.scope import Scope
-from toolfold.sources.calls import CallContext
+from toolfold.sources.calls import CallContext, Output
+from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.source import Bounds, Source
 from toolfold.tool import Json, Tool
 
 __all__ = ["Filtered", "Prefixed"]
+
+
+class _Shown(NamedTuple):
+    """A tool as it is shown, and as the other source has it."""
+
+    tool: Tool
+    inner: Tool
 
 
 class _Wrapper(Source):
@@ -22,15 +31,15 @@ class _Wrapper(Source):
         self._inner = inner
         self._listed: Sequence[Tool] = ()
         self._shown: tuple[Tool, ...] = ()
-        self._within: dict[str, Tool] = {}
+        self._by_name: dict[str, _Shown] = {}
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, made anew where the other source's list is another."""
         listed = self._inner.tools()
         if listed is not self._listed:
-            made = {tool: shown for tool in listed if (shown := self._show(tool)) is not None}
-            self._listed, self._shown = listed, tuple(made.values())
-            self._within = {shown.name: tool for tool, shown in made.items()}
+            made = [_Shown(shown, t) for t in listed if (shown := self._show(t)) is not None]
+            self._listed, self._shown = listed, tuple(tool for tool, _ in made)
+            self._by_name = {tool.name: _Shown(tool, inner) for tool, inner in made}
         return self._shown
 
     def _show(self, tool: Tool) -> Tool | None:
@@ -38,11 +47,15 @@ class _Wrapper(Source):
 
     async def call(self, tool: Tool, arguments: Mapping[str, Json], context: CallContext) -> Any:
         """Run a call at the other source, under the name that the tool has there."""
-        return await self._inner.call(self._within[tool.name], arguments, context)
+        found = self._by_name.get(tool.name)
+        if found is None or found.tool is not tool:  # it left, or became another tool
+            return Output(prompts.not_available(context.call.tool.shown_name, ()), is_error=True)
+        return await self._inner.call(found.inner, arguments, context)
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
-        return self._inner.bounds(self._within.get(tool.name, tool))
+        found = self._by_name.get(tool.name)
+        return self._inner.bounds(tool if found is None else found.inner)
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -70,6 +83,9 @@ class _Wrapper(Source):
 class Prefixed(_Wrapper):
     """A source whose tools are named `prefix__tool`, and belong to the source `prefix`.
 
+    Their toolset is the prefix, too, so that `@prefix` means all of them and nothing else. A
+    name that clients do not take is changed as one of a server is.
+
     Args:
         inner: The source.
         prefix: What stands before the names.
@@ -80,7 +96,13 @@ class Prefixed(_Wrapper):
         self.name = prefix
 
     def _show(self, tool: Tool) -> Tool:
-        return replace(tool, name=f"{self.name}__{tool.name}", source=self.name)
+        name = exposed_name(self.name, tool.name)
+        return replace(tool, name=name, source=self.name, toolset=None)
+
+    def inner_name(self, name: str) -> str:
+        """Return the name that a tool has without the prefix."""
+        found = self._by_name.get(name)
+        return name if found is None else found.inner.name
 
 
 class Filtered(_Wrapper):

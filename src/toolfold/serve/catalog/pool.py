@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolfold.dispatch.records import Observers
+from toolfold.serve.catalog._call_room import CallRoom
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.sources.merged import Located
 from toolfold.sources.source import Source
+from toolfold.sources.wrappers import Prefixed
 from toolfold.tool import Json, Tool
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ class Stock:
 
     tools: tuple[Tool, ...]
     routes: Mapping[str, Route]
+    core: tuple[str, ...] = ()
+    """The names of those that their source never has folded."""
 
 
 class Pool:
@@ -59,7 +64,7 @@ class Pool:
         servers: How to reach them, in the order in which their tools appear.
         sources: What else there is, such as functions; whoever made them opens them.
         observers: Who hears of their state.
-        parallel: How many calls each runs at once.
+        parallel: How many calls each server and each other source runs at once.
         lazy: Whether known servers wait for their first call.
         limit: The longest description that is passed on.
         trust: Which tools wait for a person's approval.
@@ -103,9 +108,12 @@ class Pool:
         self._settled = asyncio.Event()
         self._began = 0.0
         self.upstreams: dict[str, McpSource] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._others = {source.name: source for source in sources}
+        self._rooms = {source.name: CallRoom(parallel) for source in sources}
+        self._own: dict[str, Tool] = {}
         for source in sources:
-            source.on_change(lambda name=source.name: self._tell("tools", name))
+            source.on_change(lambda name=source.name: self._heard(name))
         for server in servers:
             wait = lazy if server.lazy is None else server.lazy
             known = manifests.load(server) if manifests is not None and wait else None
@@ -140,7 +148,8 @@ class Pool:
 
     def run(self) -> None:
         """Start all servers, all at once."""
-        self._began = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
         for upstream in self.upstreams.values():
             upstream.run()
         self._merge()
@@ -148,6 +157,8 @@ class Pool:
             if upstream.is_settled:
                 self._observers.server_changed(self._status(upstream))
         self._settle()
+        if self._others:  # no server may ever say a word
+            self._tell("tools", *self._others)
 
     async def stop(self) -> None:
         """End all servers, all at once."""
@@ -193,6 +204,8 @@ class Pool:
         """Put the merged list together; a source whose list is the same reads nothing again."""
         tools: list[Tool] = []
         routes: dict[str, Route] = {}
+        self._own = {}
+        core: list[str] = []
         for name, source in (*self.upstreams.items(), *self._others.items()):
             own = source.tools()
             self._served[name] = len(own)
@@ -202,7 +215,10 @@ class Pool:
                     continue
                 tools.append(tool)
                 routes[tool.name] = _route(source, tool)
-        self.stock = Stock(self.stock.number + 1, tuple(tools), routes)
+                if name in self._others:
+                    self._own[tool.name] = tool
+                    core += [tool.name] if source.bounds(tool).core else []
+        self.stock = Stock(self.stock.number + 1, tuple(tools), routes, tuple(core))
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return those of a server's tools that need not wait for a person."""
@@ -240,13 +256,15 @@ class Pool:
     def located(self, tool: Tool, client: str) -> Located:
         """Return a tool of the list with the source that runs it for a client.
 
+        A server takes the tool as the settings changed its words, any other source its own.
+
         Raises:
             ServerDownError: Too many clients have a server of their own already.
         """
         name = self.stock.routes[tool.name].server if tool.name in self.stock.routes else ""
         other = self._others.get(name or tool.source or "")
         if other is not None:
-            return Located(tool, other)
+            return Located(self._own.get(tool.name, tool), other)
         return Located(tool, self.upstream(name or tool.source or "", client))
 
     def upstream(self, server: str, client: str) -> McpSource:
@@ -266,6 +284,16 @@ class Pool:
             own.run()
         return own
 
+    def room(self, source: Source) -> CallRoom | None:
+        """Return where a source's calls wait for their turn; None of a server, which knows."""
+        return self._rooms.get(source.name)
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are running."""
+        asked = sum(len(upstream.in_flight) for upstream in self.all)
+        return asked + sum(room.running for room in self._rooms.values())
+
     async def forget(self, client: str) -> None:
         """End the servers that ran for one client alone."""
         for key in [key for key in self._by_client if key[1] == client]:
@@ -283,6 +311,12 @@ class Pool:
         """A server's list changed."""
         if source.client is None:
             self._tell(kind, source.name)
+
+    def _heard(self, source: str) -> None:
+        # A function may register others, and runs in a thread.
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody is told
+                self._loop.call_soon_threadsafe(self._tell, "tools", source)
 
     def _tell(self, kind: ListedKind, *servers: str) -> None:
         self._changed.setdefault(kind, set()).update(servers)
@@ -330,7 +364,8 @@ def _route(source: Source, tool: Tool) -> Route:
     """Return where a tool is really called."""
     if isinstance(source, McpSource):
         return source.route(tool.name)
-    return Route(source.name, tool.bare_name)
+    own = source.inner_name(tool.name) if isinstance(source, Prefixed) else tool.bare_name
+    return Route(source.name, own)
 
 
 def _nobody(*_: object) -> None:

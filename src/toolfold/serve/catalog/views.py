@@ -97,7 +97,11 @@ class Views:
             if principal.admits(tool, stock.routes[tool.name].full_name)
         ]
         folded = fold(
-            tools, context_length=self._context_length, settings=self._settings, shape="mcp"
+            tools,
+            core=[tool.name for tool in tools if tool.name in stock.core],
+            context_length=self._context_length,
+            settings=self._settings,
+            shape="mcp",
         )
         listed = _in_mcp(folded.tools, tools)
         digest = hashlib.sha1(canonical(listed), usedforsecurity=False).hexdigest()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 
 __all__ = ["divert"]
 
@@ -14,4 +16,8 @@ def divert() -> tuple[int, int]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    out: object = sys.stdout
+    if isinstance(out, io.TextIOWrapper):
+        # What a function prints is for who watches now: line by line, not at the end.
+        out.reconfigure(line_buffering=True)
     return pair

@@ -43,11 +43,12 @@ class ClientApproval(Hook):
         ):
             return Refusal(prompts.CANNOT_ASK)
         shown = one_line(compact(call.arguments), _ARGUMENTS_SHOWN)
+        server = None if call.tool.function is not None else call.tool.source or ""
         answer = await client.ask(
             "elicitation/create",
             {
                 "mode": "form",
-                "message": prompts.question(call.tool.shown_name, call.tool.source or "", shown),
+                "message": prompts.question(call.tool.shown_name, server, shown),
                 "requestedSchema": {"type": "object", "properties": {}},
             },
         )

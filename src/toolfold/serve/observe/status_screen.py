@@ -85,9 +85,11 @@ class Board(Silent):
 
     def _counts(self) -> str:
         ready = sum(status.state == "ready" for status in self.servers.values())
-        tools = sum(status.tools for status in self.servers.values())
-        parts = [
-            f"{ready} of {len(self.servers)} servers ready",
+        # Functions are no server's.
+        behind = 0 if self.fold is None else self.fold.tools
+        tools = max(sum(status.tools for status in self.servers.values()), behind)
+        parts = [f"{ready} of {len(self.servers)} servers ready"] if self.servers else []
+        parts += [
             f"tools {tools:,}",
             f"calls {self.calls:,}" + (f" ({self.failed:,} failed)" if self.failed else ""),
             f"searches {self.searches:,}",
