@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from toolfold import prompts
+from toolfold._json_values import compact
 from toolfold.scope import Scope
-from toolfold.sources.calls import CallContext
+from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.source import Bounds, Source
 from toolfold.tool import Json, Tool
+from toolfold.wire.write import renamed
 
 __all__ = ["Filtered", "Prefixed"]
 
@@ -38,7 +41,10 @@ class _Wrapper(Source):
 
     async def call(self, tool: Tool, arguments: Mapping[str, Json], context: CallContext) -> Any:
         """Run a call at the other source, under the name that the tool has there."""
-        return await self._inner.call(self._within[tool.name], arguments, context)
+        within = self._within.get(tool.name)
+        if within is None:  # it has left since the call was located
+            return Output(prompts.not_available(tool.shown_name, ()), is_error=True)
+        return await self._inner.call(within, arguments, context)
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
@@ -73,7 +79,14 @@ class Prefixed(_Wrapper):
         self.name = prefix
 
     def _show(self, tool: Tool) -> Tool:
-        return replace(tool, name=f"{self.name}__{tool.name}", source=self.name)
+        name = f"{self.name}__{tool.name}"
+        if tool.raw is None:
+            return replace(tool, name=name, source=self.name)
+        # The record goes out as it stands, so it must not know the old names any more.
+        raw = renamed(tool.raw, tool.shape, name)
+        own = {key: self.name for key in ("server", "source") if key in raw}
+        raw = {**raw, **own} if tool.shape == "plain" else raw
+        return replace(tool, name=name, source=self.name, raw=raw, size=len(compact(raw)))
 
 
 class Filtered(_Wrapper):
