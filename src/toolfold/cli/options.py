@@ -165,7 +165,8 @@ def say_what_is_missing(failed: Iterable[ServerStatus], waiting: int) -> None:
     for status in failed:
         click.echo(f"warning: server {status.name!r} failed: {status.error}", err=True)
     if waiting:
-        click.echo(f"{waiting} tools wait for approval: see `toolfold trust`", err=True)
+        wait = "tool waits" if waiting == 1 else "tools wait"
+        click.echo(f"{waiting} {wait} for approval: see `toolfold trust`", err=True)
 
 
 @contextmanager
