@@ -18,7 +18,7 @@ from toolfold.tool import Json
 
 __all__ = ["open_tools"]
 
-_NAME = "command line"
+_NAME = "--tools"
 """Among an agent's sources; `functions` could be a server's."""
 
 
