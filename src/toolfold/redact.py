@@ -135,10 +135,13 @@ class Redactor:
         return "Redactor()" if self._exact is None else "Redactor(…)"
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Redactor:
-        """Return one that knows the values of variables named like secrets."""
+    def from_environment(
+        cls, environment: Mapping[str, str] | None = None, secrets: Iterable[str] = ()
+    ) -> Redactor:
+        """Return one that knows the values of variables named like secrets, and others."""
         variables = os.environ if environment is None else environment
-        return cls(v for name, v in variables.items() if _SECRET_VARIABLE.search(name))
+        found = (v for name, v in variables.items() if _SECRET_VARIABLE.search(name))
+        return cls((*found, *secrets))
 
     def redact(self, text: str) -> str:
         """Return `text` with a mark in each secret's place."""

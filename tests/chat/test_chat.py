@@ -378,7 +378,8 @@ def at_the_prompt(
     agent = Agent(ScriptedModel(script), DemoHost().registry(), system=SYSTEM, hooks=[])
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
 
-    Talk(agent, screen, feed, Transcript("t.jsonl")).at_the_prompt()
+    with Talk(agent, screen, feed, Transcript("t.jsonl")) as talk:
+        talk.at_the_prompt()
 
     return timeless(capsys.readouterr().out)
 

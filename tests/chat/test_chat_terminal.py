@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.chatting import COMMAND, Ran, prepare, timeless
+from support.gateways import ODD
 from support.model_server import ModelServer, Raw, Says, event, openai_chunks
 from toolfold import prompts
 from toolfold.demo.host import SYSTEM
@@ -339,6 +340,117 @@ def _wait_for_file(name: str) -> None:
     while not Path(name).exists():
         assert time.monotonic() < ends, f"{name} was not made"
         time.sleep(0.01)
+
+
+def _with_a_server() -> None:
+    server = {
+        "command": sys.executable,
+        "args": [ODD, "stdio"],
+        "env": {"MARK": str(Path("m").absolute())},
+    }
+    whole = {"mcpServers": {"one": server}, "serve": {"state_dir": "state"}}
+    Path("f.json").write_text(json.dumps(whole), encoding="utf-8")
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_ctrl_c_reaches_a_server_and_the_end_of_the_chat_ends_it() -> None:
+    _with_a_server()
+    pid = Says(calls=(Call("one__pid", "{}", "a"),))
+    slow = Says(calls=(Call("one__slow", '{"x": "30"}', "b"),))
+    script = (pid, Says("One."), slow, Says("Two."))
+    more = ("--config", "f.json", "--approve", "never")
+    with (
+        ModelServer(*script) as server,
+        terminal("--model", "any", "--base-url", server.openai, *more) as seen,
+    ):
+        seen.until("1 of 1 servers: one ready")
+        seen.until("> ")
+        seen.type("Who?\n")
+        seen.until("One.")
+        number = int(server.requests[1].body["messages"][-1]["content"])
+        seen.until("> ")
+        seen.type("Be slow.\n")
+        seen.until("▶ one__slow")
+        _wait_for_file("m")
+        seen.type("\x03")
+        seen.until("cancelled")
+        seen.until("> ")
+        assert _is_running(number)
+        seen.type("Go on.\n")
+        seen.until("Two.")
+        seen.until("> ")
+        seen.type("\x04")
+        code = seen.end()
+
+    assert code == 0
+    assert Path("m").read_text(encoding="utf-8") == "started 30\ncancelled 30\n"
+    assert not _is_running(number)
+
+
+def test_a_server_that_dies_while_the_person_thinks_is_back_when_it_is_asked() -> None:
+    _with_a_server()
+    pid = Says(calls=(Call("one__pid", "{}", "a"),))
+    more = ("--config", "f.json", "--approve", "never")
+    with (
+        ModelServer(pid, Says("One."), pid, Says("Two.")) as server,
+        terminal("--model", "any", "--base-url", server.openai, *more) as seen,
+    ):
+        seen.until("> ")
+        seen.type("Who?\n")
+        seen.until("One.")
+        seen.until("> ")
+        first = int(server.requests[1].body["messages"][-1]["content"])
+        os.kill(first, signal.SIGKILL)
+        # Nothing runs for the chat now but its event loop, which buries the server.
+        ends = time.monotonic() + 10
+        while _is_running(first):
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        seen.type("And now?\n")
+        seen.until("Two.")
+        second = int(server.requests[3].body["messages"][-1]["content"])
+        seen.until("> ")
+        seen.type("\x04")
+        code = seen.end()
+
+    assert code == 0
+    assert second != first
+    assert not _is_running(second)
+
+
+def test_ctrl_c_while_servers_start_ends_them() -> None:
+    server = {"command": sys.executable, "args": [ODD, "stdio", "hang"]}
+    whole = {"mcpServers": {"one": ECHOING, "mute": server}, "serve": {"state_dir": "state"}}
+    Path("f.json").write_text(json.dumps(whole), encoding="utf-8")
+    Path("script.yaml").write_text("turns: [{user: a, replies: [b]}]", encoding="utf-8")
+
+    with terminal("--script", "script.yaml", "--config", "f.json") as seen:
+        seen.until("1 of 2 servers: one ready")
+        children = _children(seen.process.pid)
+        seen.type("\x03")
+        code = seen.end()
+
+    assert code == 130
+    assert len(children) == 2
+    assert not any(map(_is_running, children))
+    assert "Traceback" not in seen.shown
+
+
+ECHOING = {"command": sys.executable, "args": [ODD, "stdio"]}
+
+
+def _children(pid: int) -> list[int]:
+    if not Path("/proc/self/task").exists():
+        pytest.skip("needs /proc to see the processes")
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
 
 
 def test_a_question_of_one_message_can_be_answered_at_the_terminal() -> None:

@@ -72,7 +72,7 @@ class Commands:
         return True
 
     def _tools(self, words: str) -> None:
-        folded = self._talk.agent.assemble(self._talk.conversation.session)
+        folded = self._talk.assembled()
         screen = self._talk.screen
         if any(character.isalnum() for character in words):
             hits = Bridge.over(folded.catalog, self._talk.agent.settings).search(words, 5)
@@ -90,7 +90,8 @@ class Commands:
     def _save(self, file: str) -> None:
         if not file:
             raise ToolfoldError("/save needs a file", hint="write /save talk.jsonl")
-        Transcript(file, new=True).add(self._talk.conversation.messages)
+        transcript = Transcript(file, new=True, secrets=self._talk.secrets)
+        transcript.add(self._talk.conversation.messages)
         count = len(self._talk.conversation.messages)
         self._talk.screen.line(f"  {prompts.plural(count, 'message')} in {one_line(file, 200)}")
 

@@ -46,6 +46,9 @@ class Screen:
         self._at_start = True
         self._live = 0
         self._held: list[tuple[str, tuple[Style, ...]]] | None = None
+        # Asked here: the command's own thread knows it, that of the conversation does not.
+        context = click.get_current_context(silent=True)
+        self._colour = None if context is None else context.color
 
     @property
     def is_terminal(self) -> bool:
@@ -150,7 +153,7 @@ class Screen:
             text.encode(encoding)
         except UnicodeEncodeError:
             text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
-        click.echo(text, nl=False, err=to_err)
+        click.echo(text, nl=False, err=to_err, color=self._colour)
 
     @staticmethod
     def _stream(err: bool) -> TextIO:

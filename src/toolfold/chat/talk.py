@@ -2,21 +2,22 @@
 
 A turn shows the answer as it comes and what runs beside it, then one line that says what
 it cost. Whatever ends a turn, the conversation can go on and its transcript is written.
+The agent's sources are opened once, live on one event loop, and are closed at the end.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from io import TextIOWrapper
-from typing import cast
+from typing import Self, cast
 
 from toolfold import prompts
 from toolfold._bounds import one_line
+from toolfold.chat._loop_thread import LoopThread
 from toolfold.chat.commands import Commands
 from toolfold.chat.feed import Feed
 from toolfold.chat.screen import Screen, harmless
@@ -24,7 +25,7 @@ from toolfold.chat.script import Replay
 from toolfold.chat.transcript_file import Transcript
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
-from toolfold.fold import Report
+from toolfold.fold import Folded, Report
 from toolfold.runtime.agent import Agent
 from toolfold.runtime.conversation import Done, Event
 from toolfold.runtime.model import Reply, TextDelta
@@ -33,7 +34,6 @@ from toolfold.tool import Json
 __all__ = ["Talk", "TurnOutcome"]
 
 _PROMPT = "> "
-_GRACE_SECONDS = 2.0
 _STOPPED = {
     "turns": "the model was asked as often as one message allows",
     "tokens": "one message's tokens are spent",
@@ -88,17 +88,23 @@ class TurnOutcome:
 
 
 class Talk:
-    """A conversation of an agent with the person at the terminal.
+    """A conversation of an agent with the person at the terminal; open it with `with`.
 
     Args:
         agent: Who answers.
         screen: Where it is shown.
         feed: What shows the activities.
         transcript: Where the messages are written, if anywhere.
+        secrets: What must not be written where the person saves the conversation.
     """
 
     def __init__(
-        self, agent: Agent, screen: Screen, feed: Feed, transcript: Transcript | None = None
+        self,
+        agent: Agent,
+        screen: Screen,
+        feed: Feed,
+        transcript: Transcript | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
         self.agent = agent
         self.screen = screen
@@ -106,6 +112,27 @@ class Talk:
         self._feed = feed
         self._transcript = transcript
         self._answering = False
+        self.secrets = tuple(secrets)
+        self._loop = LoopThread()
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Open the agent's sources."""
+        with ExitStack() as stack:
+            stack.enter_context(self._loop)
+            stack.callback(lambda: self._loop.run(self._close()))
+            self._loop.run(self.agent.__aenter__())
+            stack.callback(lambda: self._loop.run(self.agent.__aexit__()))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the agent's sources, and the model's client."""
+        self._open.close()
+
+    def assembled(self) -> Folded:
+        """Return what the model sees now."""
+        return self._loop.call(lambda: self.agent.assemble(self.conversation.session))
 
     def renew(self) -> None:
         """Start another conversation."""
@@ -113,7 +140,7 @@ class Talk:
 
     def greet(self, who: str) -> None:
         """Say who answers, and with what tools."""
-        report = self.agent.assemble().report
+        report = self.assembled().report
         tokens = f"{report.tokens_before:,} tokens of tools a request"
         if report.active:
             tokens += f", folded to {report.tokens_after:,}"
@@ -130,24 +157,22 @@ class Talk:
         with suppress(AttributeError):
             cast(TextIOWrapper, sys.stdin).reconfigure(errors="replace")
         commands = Commands(self)
-        with _loop() as runner:
-            for message in self._messages():
-                if commands.run(message):
-                    if commands.ended:
-                        break
-                    continue
-                try:
-                    outcome = runner.run(self.turn(message))
-                except KeyboardInterrupt:
-                    if self._answering:  # pressed again before the turn could end: it is meant
-                        raise
-                    self.screen.line("  cancelled", "yellow")
-                except ToolfoldError as error:
-                    self.screen.fault(error)
-                else:
-                    self.screen.line(f"  {outcome.status}", "dim")
-                self.screen.line()
-            runner.run(self._close())
+        for message in self._messages():
+            if commands.run(message):
+                if commands.ended:
+                    break
+                continue
+            try:
+                outcome = self._loop.run(self.turn(message))
+            except KeyboardInterrupt:
+                if self._answering:  # pressed again before the turn could end: it is meant
+                    raise
+                self.screen.line("  cancelled", "yellow")
+            except ToolfoldError as error:
+                self.screen.fault(error)
+            else:
+                self.screen.line(f"  {outcome.status}", "dim")
+            self.screen.line()
 
     def play(self, replay: Replay) -> Iterator[TurnOutcome]:
         """Yield the turns of a script as they are played.
@@ -155,24 +180,19 @@ class Talk:
         Raises:
             ToolfoldError: The script does not fit what happens.
         """
-        with _loop() as runner:
-            for place in range(len(replay.script.turns)):
-                turn = replay.begin()
-                if place:
-                    self.screen.line()
-                self.screen.line(f"{_PROMPT}{harmless(turn.user)}", "bold")
-                outcome = runner.run(self.turn(turn.user))
-                self.screen.line(f"  {outcome.status}", "dim")
-                replay.end()
-                yield outcome
+        for place in range(len(replay.script.turns)):
+            turn = replay.begin()
+            if place:
+                self.screen.line()
+            self.screen.line(f"{_PROMPT}{harmless(turn.user)}", "bold")
+            outcome = self._loop.run(self.turn(turn.user))
+            self.screen.line(f"  {outcome.status}", "dim")
+            replay.end()
+            yield outcome
 
     def once(self, message: str) -> TurnOutcome:
         """Answer one message."""
-        with _loop() as runner:
-            try:
-                outcome = runner.run(self.turn(message))
-            finally:
-                runner.run(self._close())
+        outcome = self._loop.run(self.turn(message))
         self.screen.line(f"  {outcome.status}", "dim")
         return outcome
 
@@ -239,27 +259,6 @@ class Talk:
                 self.screen.line(f"{_PROMPT}{harmless(message)}", "bold")
             if message:
                 yield message
-
-
-@contextmanager
-def _loop() -> Generator[asyncio.Runner]:
-    """Give an event loop, and leave it even where a tool does not stop when it is cancelled."""
-    runner = asyncio.Runner()
-    try:
-        yield runner
-    finally:
-        if runner.run(_all_stopped()):
-            runner.close()  # waits for every task, without an end
-
-
-async def _all_stopped() -> bool:
-    """Cancel what still runs, and return whether all of it stopped in time."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
-    return all(task.done() for task in tasks)
 
 
 def _saved(report: Report | None) -> int:

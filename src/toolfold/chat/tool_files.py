@@ -18,6 +18,9 @@ from toolfold.tool import Json
 
 __all__ = ["open_tools"]
 
+_NAME = "--tools"
+"""Among an agent's sources; `functions` could be a server's."""
+
 
 def open_tools(files: Iterable[str] = (), catalog: str | None = None) -> Registry:
     """Return the tools of Python files and of a catalog, in one registry.
@@ -30,7 +33,7 @@ def open_tools(files: Iterable[str] = (), catalog: str | None = None) -> Registr
         ConfigError: A Python file cannot be run, or has no tools.
         CatalogError: A catalog cannot be read, or two tools have one name.
     """
-    registry = Registry()
+    registry = Registry(_NAME)
     for file in files:
         path = Path(file)
         registry.include(registry_of(run_file(path), path, source=path.stem))

@@ -21,14 +21,15 @@ class Transcript:
     Args:
         file: The file.
         new: Whether it must not be there yet.
+        secrets: What must not be written, beside what looks like a secret.
 
     Raises:
         ConfigError: It cannot be written.
     """
 
-    def __init__(self, file: str | Path, *, new: bool = False) -> None:
+    def __init__(self, file: str | Path, *, new: bool = False, secrets: Iterable[str] = ()) -> None:
         self._file = file
-        self._redactor = Redactor.from_environment()
+        self._redactor = Redactor.from_environment(secrets=secrets)
         flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_APPEND)
         try:
             os.close(os.open(file, flags, 0o600))

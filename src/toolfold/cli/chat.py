@@ -10,11 +10,16 @@ import click
 
 from toolfold.cli import options
 from toolfold.cli.models import model_options, open_model
-from toolfold.errors import UnknownToolError
+from toolfold.errors import MissingExtraError, UnknownToolError
 
 if TYPE_CHECKING:
-    from toolfold.chat import Replay, Screen, TurnOutcome
-    from toolfold.runtime import Agent, Hook, PendingCall, Registry
+    from toolfold.catalog import Catalog
+    from toolfold.chat import Replay, TurnOutcome
+    from toolfold.config import GatewayConfig
+    from toolfold.runtime import Hook, PendingCall
+    from toolfold.serve.trust.trusting_hub import TrustingHub
+    from toolfold.settings import Settings
+    from toolfold.sources import Source, Sources
 
 
 @click.command("chat", short_help="Talk to an agent whose tools are folded")
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     help="Run this Python file and take its tools: its registries, else its functions; repeatable",
 )  # fmt: skip
 @options.scope_options
-@options.config_option
+@options.chat_config_option
 @click.option("--system", metavar="TEXT", help="The system prompt")
 @click.option(
     "--profile", type=click.Choice(["standard", "small"]), default="standard", show_default=True,
@@ -71,9 +76,10 @@ def command(
 ) -> None:
     """Talk to an agent whose tools are folded.
 
-    Without --catalog and --tools it has the bundled demo catalog, of which a calendar, a
-    mailbox, notes and an issue tracker run in memory. A catalog has definitions only; what
-    runs comes from --tools. Those files are your own programs: they are run as they stand.
+    Its tools are those of --tools, --catalog and of the servers and functions that --config
+    names, together. Without any it has the bundled demo catalog, of which a calendar, a
+    mailbox, notes and an issue tracker run in memory. A catalog has definitions only. Python
+    files and servers are your own programs: they are run as they stand.
 
     Keys come from the environment; a server on this machine needs none. Where no terminal
     is there to ask at, what needs your approval is denied.
@@ -82,13 +88,16 @@ def command(
     Examples:
       toolfold chat --script demo
       toolfold chat --model gpt-5.2-mini
+      toolfold chat --model gpt-5.2-mini --config .mcp.json
       toolfold chat --model qwen3 --base-url http://localhost:8080/v1 --tools tools.py
       toolfold chat --model claude-sonnet-4-5 --api anthropic --once 'Any mail from Sam?'
     """
     from toolfold.chat import Asker, Feed, Screen, Talk, Transcript
+    from toolfold.config import sources_of
     from toolfold.runtime import Agent, Approvals
     from toolfold.runtime.profiles import profile_named
     from toolfold.scope import Scope
+    from toolfold.sources import Sources
 
     _check_usage(model, script, once, as_json)
     replay = _replay(script)
@@ -97,38 +106,71 @@ def command(
         if replay
         else open_model(model, base_url, api, api_key_env, instead="toolfold chat --script demo")
     )
-    registry, own_system = _registry(catalog, tools)
+    settings, live = _configured(config)
+    hub = _hub(live) if live else None
+    own, own_system = _own_tools(catalog, tools, live)
     beside = as_json or once is not None
     screen = Screen(
         feed_to_stderr=beside, streams=not beside or (not as_json and sys.stdout.isatty())
     )
     feed = Feed(screen)
     asker = Asker(screen, replay.answer) if replay else Asker(screen)
-    hooks: list[Hook] = [Approvals(asker, _when(approve, catalog)), *([replay] if replay else [])]
+    sources = Sources([*own, *(sources_of(live, hub=hub) if live else ())])
+    when = _when(approve, _idle(catalog, own, sources))
+    hooks: list[Hook] = [Approvals(asker, when), *([replay] if replay else [])]
     agent = Agent(
         chosen,
-        registry,
+        sources,
         system=own_system if system is None else system,
         scope=Scope(allow or ("*",), deny),
-        settings=options.open_settings(config),
+        settings=settings,
         context_length=context_length,
         profile=profile_named(profile),
         hooks=hooks,
         prefetch=prefetch,
     )
-    if replay:
-        _check_results(replay, agent)
-    talk = Talk(agent, screen, feed, Transcript(transcript) if transcript else None)
-    if once is not None:
-        _print(talk.once(once), screen, as_json=as_json)
-        return
-    talk.greet(f"the script {script}" if script else chosen.name)
-    if replay is None:
-        talk.at_the_prompt()
-        return
-    for outcome in talk.play(replay):
-        if as_json:
-            options.print_json(outcome.as_json())
+    secrets = [secret for server in (live.servers if live else ()) for secret in server.secrets]
+    written = Transcript(transcript, secrets=secrets) if transcript else None
+    with options.hushed(), Talk(agent, screen, feed, written, secrets) as talk:
+        if hub is not None:
+            failed = [status for status in hub.first.values() if status.state == "failed"]
+            options.say_what_is_missing(failed, hub.waiting)
+        if replay:
+            _check_results(replay, talk.assembled().catalog)
+        if once is not None:
+            _print(talk.once(once), as_json=as_json)
+            return
+        talk.greet(f"the script {script}" if script else chosen.name)
+        if replay is None:
+            talk.at_the_prompt()
+            return
+        for outcome in talk.play(replay):
+            if as_json:
+                options.print_json(outcome.as_json())
+
+
+def _configured(config: str | None) -> tuple[Settings, GatewayConfig | None]:
+    """Return the settings, and the configuration where one was named and has tools."""
+    if config is None:
+        return options.open_settings(None), None
+    from toolfold.config import load_gateway
+
+    found = load_gateway(config, strict=False)
+    return found.settings, found if found.has_tools else None
+
+
+def _hub(config: GatewayConfig) -> TrustingHub | None:
+    """Return who holds back what a person must look at first, and says how servers start."""
+    if not config.servers:
+        return None
+    try:
+        from toolfold.serve.trust.trusting_hub import TrustingHub
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("toolfold"):
+            raise
+        raise MissingExtraError("reaching MCP servers", "mcp") from None
+    count = len(config.servers)
+    return TrustingHub.of(config, lambda status, done: options.show_progress(status, done, count))
 
 
 def _check_usage(model: str | None, script: str | None, once: str | None, as_json: bool) -> None:
@@ -148,41 +190,57 @@ def _replay(script: str | None) -> Replay | None:
     return None if script is None else Replay(load_script(script))
 
 
-def _registry(catalog: str | None, tools: tuple[str, ...]) -> tuple[Registry, str]:
-    """Return the tools, and the system prompt that belongs to them."""
-    if catalog is None and not tools:
-        from toolfold.demo.host import SYSTEM, DemoHost
+def _own_tools(
+    catalog: str | None, tools: tuple[str, ...], live: GatewayConfig | None
+) -> tuple[list[Source], str]:
+    """Return the tools that are no configuration's, and the system prompt that belongs to them."""
+    if catalog is not None or tools:
+        from toolfold.chat import open_tools
 
-        return DemoHost().registry(), SYSTEM
-    from toolfold.chat import open_tools
+        return [open_tools(tools, catalog)], ""
+    if live is not None:
+        return [], ""
+    from toolfold.demo.host import SYSTEM, DemoHost
 
-    return open_tools(tools, catalog), ""
+    return [DemoHost().registry()], SYSTEM
 
 
-def _when(approve: str, catalog: str | None) -> Callable[[PendingCall], bool]:
-    """Return which calls to ask about; of a catalog nothing runs, so nobody is asked."""
+def _when(approve: str, idle: Callable[[PendingCall], bool]) -> Callable[[PendingCall], bool]:
+    """Return which calls to ask about; nobody is asked about what does not run."""
     from toolfold.runtime import destructive, not_read_only
-    from toolfold.sources import load_catalog
 
-    idle = frozenset(load_catalog(catalog).names) if catalog is not None else frozenset[str]()
     choices: dict[str, Callable[[PendingCall], bool]] = {
         "destructive": destructive,
         "writes": not_read_only,
         "all": lambda _: True,
         "never": lambda _: False,
     }
-    return lambda call: call.tool.name not in idle and choices[approve](call)
+    return lambda call: choices[approve](call) and not idle(call)
 
 
-def _check_results(replay: Replay, agent: Agent) -> None:
+def _idle(
+    catalog: str | None, own: list[Source], sources: Sources
+) -> Callable[[PendingCall], bool]:
+    """Return which calls are of a catalog's definitions: a server's tool may have the same name."""
+    from toolfold.sources import load_catalog
+
+    names = frozenset(load_catalog(catalog).names) if catalog is not None else frozenset[str]()
+
+    def is_idle(call: PendingCall) -> bool:
+        found = sources.find(call.tool.name) if call.tool.name in names else None
+        return found is not None and found.source in own
+
+    return is_idle
+
+
+def _check_results(replay: Replay, catalog: Catalog) -> None:
     """Refuse a script that has results of tools that are not there."""
-    folded = agent.assemble()
     for name in replay.script.results:
-        if name not in folded.catalog.names:
-            raise UnknownToolError(name, near=folded.catalog.near(name))
+        if name not in catalog.names:
+            raise UnknownToolError(name, near=catalog.near(name))
 
 
-def _print(outcome: TurnOutcome, screen: Screen, *, as_json: bool) -> None:
+def _print(outcome: TurnOutcome, *, as_json: bool) -> None:
     from toolfold.chat.screen import harmless
 
     if as_json:

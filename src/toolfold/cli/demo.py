@@ -87,8 +87,9 @@ def _converse() -> None:
     hooks = [Approvals(Asker(screen, replay.answer))]
     registry = DemoHost().registry()
     agent = Agent(replay.model, registry, system=SYSTEM, context_length=_WINDOW, hooks=hooks)
-    for _ in Talk(agent, screen, feed).play(replay):
-        pass
+    with Talk(agent, screen, feed) as talk:
+        for _ in talk.play(replay):
+            pass
 
 
 def _title(text: str) -> None:

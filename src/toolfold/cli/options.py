@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,6 +49,11 @@ live_config_option = click.option(
     "-c", "--config", metavar="FILE",
     help="Settings and servers: toolfold.yaml, or any client's mcp.json  "
     "[default: ./toolfold.yaml, then the user's own]",
+)  # fmt: skip
+chat_config_option = click.option(
+    "-c", "--config", metavar="FILE",
+    help="Settings, and the servers and functions whose tools the agent has: toolfold.yaml, or "
+    "any client's mcp.json  [default: the settings of ./toolfold.yaml]",
 )  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object")
 
@@ -150,18 +155,33 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
     with hushed():
         progress = None if quiet else show_progress
         listed = list_tools(config, scope=scope, progress=progress, strict=not quiet)
-    for status in () if quiet else listed.failed:
-        click.echo(f"warning: server {status.name!r} failed: {status.error}", err=True)
-    if listed.waiting and not quiet:
-        click.echo(f"{listed.waiting} tools wait for approval: see `toolfold trust`", err=True)
+    if not quiet:
+        say_what_is_missing(listed.failed, listed.waiting)
     return listed
+
+
+def say_what_is_missing(failed: Iterable[ServerStatus], waiting: int) -> None:
+    """Say on standard error which servers could not be reached, and how many tools wait."""
+    for status in failed:
+        click.echo(f"warning: server {status.name!r} failed: {status.error}", err=True)
+    if waiting:
+        wait = "tool waits" if waiting == 1 else "tools wait"
+        click.echo(f"{waiting} {wait} for approval: see `toolfold trust`", err=True)
 
 
 @contextmanager
 def hushed() -> Generator[None]:
     """Leave it to the command to say what became of the servers."""
     is_verbose = logging.getLogger().isEnabledFor(logging.INFO)
-    names = ("toolfold.serve", "mcp", "client", "httpx", "httpx2", "asyncio")
+    names = (
+        "toolfold.serve",
+        "toolfold.sources.mcp",
+        "mcp",
+        "client",
+        "httpx",
+        "httpx2",
+        "asyncio",
+    )
     loggers = [] if is_verbose else [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,5 +1,6 @@
 """The gateway's configuration: the servers and functions behind it, and how to serve."""
 
+from toolfold.config.configured_sources import sources_of
 from toolfold.config.gateway_config import (
     GatewayConfig,
     find_config,
@@ -20,5 +21,6 @@ __all__ = [
     "find_config",
     "load_gateway",
     "missing_hint",
+    "sources_of",
     "user_config",
 ]

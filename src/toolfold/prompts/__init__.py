@@ -91,6 +91,7 @@ from toolfold.prompts.discovery import (
 )
 from toolfold.prompts.servers import (
     CANNOT_ASK,
+    FAILED_WORDLESS,
     GATEWAY_REFUSES,
     HELD_BACK,
     INSTRUCTIONS,
@@ -117,6 +118,7 @@ __all__ = [
     "CUT_OFF",
     "DELEGATED_TOO_DEEP",
     "DENIED",
+    "FAILED_WORDLESS",
     "FOLDED",
     "FRUITLESS_AT_MOST",
     "FULL",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from toolfold.tool import Json
+from toolfold.prompts.wording import plural
 
 __all__ = [
     "CANNOT_ASK",
+    "FAILED_WORDLESS",
     "GATEWAY_REFUSES",
     "HELD_BACK",
     "INSTRUCTIONS",
@@ -33,6 +34,8 @@ CANNOT_ASK = (
     "Tell the user."
 )
 
+FAILED_WORDLESS = "It failed, and its server does not say why."
+
 
 def question(tool: str, server: str | None, arguments: str) -> str:
     """Return what the user is asked before a destructive call; of a function, without a server."""
@@ -57,11 +60,25 @@ def server_timed_out(tool: str, server: str, seconds: float) -> str:
     )
 
 
-def content_left_out(kind: str, uri: Json) -> str:
-    """Return what stands for content that is no text."""
-    return f"[{kind}{f' {uri}' if isinstance(uri, str) else ''}: not shown, it is no text]"
+def content_left_out(kind: str, uri: str = "", size: int = 0) -> str:
+    """Return what stands for content that is no text.
+
+    Args:
+        kind: What it is: its media type, where it has one.
+        uri: Where it is, if it is anywhere.
+        size: Its length in bytes, about; 0 where nobody knows.
+    """
+    where = f" {uri}" if uri else ""
+    long = f", {_bytes(size)}" if size else ""
+    return f"[{kind}{where}{long}: not shown, it is no text]"
+
+
+def _bytes(size: int) -> str:
+    if size < 1_000:
+        return plural(size, "byte")
+    return f"{size / 1_000:,.0f} kB" if size < 1_000_000 else f"{size / 1_000_000:,.1f} MB"
 
 
 def content_link(name: str, uri: str) -> str:
     """Return what stands for a link to a resource."""
-    return f"[{name or 'resource'}: {uri}]"
+    return f"[{name or 'resource'}: {uri}]" if uri else f"[{name or 'resource'}]"

@@ -6,9 +6,9 @@ sources give the same bytes whoever was ready first.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
 from typing import NamedTuple, Self
 
 from toolfold.errors import ConfigError
@@ -49,7 +49,8 @@ class Sources:
         self._lists: tuple[Sequence[Tool], ...] = ()
         self._located: dict[str, Located] = {}
         self._tools: tuple[Tool, ...] = ()
-        self._opened: AsyncExitStack | None = None
+        self._left_out: set[tuple[str, str]] = set()
+        self._opened: _Opened | None = None
 
     def tools(self) -> tuple[Tool, ...]:
         """Return all tools that are there now; the same object while no list changes."""
@@ -74,7 +75,8 @@ class Sources:
         for source, tools in zip(self.all, lists, strict=True):
             for tool in tools:
                 taken = located.setdefault(tool.name, Located(tool, source))
-                if taken.tool is not tool:
+                if taken.tool is not tool and (source.name, tool.name) not in self._left_out:
+                    self._left_out.add((source.name, tool.name))
                     _log.warning(
                         "the tool %s of source %s is left out: source %s has one of that name",
                         tool.name, source.name, taken.source.name,
@@ -83,16 +85,77 @@ class Sources:
         self._tools = tuple(tool for tool, _ in located.values())
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            for source in self.all:
-                await stack.enter_async_context(source)
-            self._opened = stack.pop_all()
+        """Open all sources, all at once; where they are open already, they stay so."""
+        if self._opened is None:
+            self._opened = _Opened(self.all)
+        self._opened.users += 1
+        try:
+            await self._opened.ready()
+        except BaseException:
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.aclose()
+        """Close all sources, all at once, when the last who opened them is done."""
+        opened = self._opened
+        if opened is None:
+            return
+        opened.users -= 1
+        if not opened.users:
+            self._opened = None
+            await opened.close()
+
+
+class _Opened:
+    """Sources that are open, each held by a task of its own from its opening to its close.
+
+    One task for both: what a source opens with may have to be closed where it was opened.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.users = 0
+        self._closing = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._ready: list[asyncio.Future[None]] = [loop.create_future() for _ in sources]
+        self._tasks = [
+            asyncio.create_task(self._hold(source, ready), name=f"source {source.name}")
+            for source, ready in zip(sources, self._ready, strict=True)
+        ]
+
+    async def _hold(self, source: Source, ready: asyncio.Future[None]) -> None:
+        try:
+            async with source:
+                ready.set_result(None)
+                await self._closing.wait()
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+            ready.exception()  # read, though nobody may wait for it any more
+
+    async def ready(self) -> None:
+        """Return when all are open.
+
+        Raises:
+            BaseException: What the first of them raised that could not be opened.
+        """
+        if self._ready:
+            await asyncio.wait(self._ready, return_when=asyncio.FIRST_EXCEPTION)
+        for ready in self._ready:
+            if ready.done():
+                ready.result()
+
+    async def close(self) -> None:
+        """Close what is open, and give up what is still being opened."""
+        self._closing.set()
+        for task, ready in zip(self._tasks, self._ready, strict=True):
+            if not ready.done():
+                task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for task in self._tasks:
+            task.result()
 
 
 def _is(one: object, other: object) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from toolfold import prompts
+from toolfold._json_values import compact
 from toolfold.scope import Scope
 from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.source import Bounds, Source
 from toolfold.tool import Json, Tool
+from toolfold.wire.write import renamed
 
 __all__ = ["Filtered", "Prefixed"]
 
@@ -29,13 +31,13 @@ class _Wrapper(Source):
     def __init__(self, inner: Source) -> None:
         self.name = inner.name
         self._inner = inner
-        self._listed: Sequence[Tool] = ()
+        self._listed: tuple[Tool, ...] = ()
         self._shown: tuple[Tool, ...] = ()
         self._by_name: dict[str, _Shown] = {}
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, made anew where the other source's list is another."""
-        listed = self._inner.tools()
+        listed = tuple(self._inner.tools())
         if listed is not self._listed:
             made = [_Shown(shown, t) for t in listed if (shown := self._show(t)) is not None]
             self._listed, self._shown = listed, tuple(tool for tool, _ in made)
@@ -46,9 +48,10 @@ class _Wrapper(Source):
         raise NotImplementedError
 
     async def call(self, tool: Tool, arguments: Mapping[str, Json], context: CallContext) -> Any:
-        """Run a call at the other source, under the name that the tool has there."""
+        """Run a call at the other source, if the tool is still what was listed."""
+        self.tools()
         found = self._by_name.get(tool.name)
-        if found is None or found.tool is not tool:  # it left, or became another tool
+        if found is None or found.tool != tool:
             return Output(prompts.not_available(context.call.tool.shown_name, ()), is_error=True)
         return await self._inner.call(found.inner, arguments, context)
 
@@ -62,7 +65,7 @@ class _Wrapper(Source):
         """The names of its tools that are never folded."""
         self.tools()
         opened = set(self._inner.core)
-        return tuple(name for name, tool in self._within.items() if tool.name in opened)
+        return tuple(n for n, (_, inner) in self._by_name.items() if inner.name in opened)
 
     def timed_out(self, tool: Tool, seconds: float) -> str:
         """Return what the model reads where a call took too long."""
@@ -97,7 +100,14 @@ class Prefixed(_Wrapper):
 
     def _show(self, tool: Tool) -> Tool:
         name = exposed_name(self.name, tool.name)
-        return replace(tool, name=name, source=self.name, toolset=None)
+        shown = replace(tool, name=name, source=self.name, toolset=None)
+        if tool.raw is None:
+            return shown
+        # The record goes out as it stands, so it must not know the old names any more.
+        raw = renamed(tool.raw, tool.shape, name)
+        own = {key: self.name for key in ("server", "source") if key in raw}
+        raw = {**raw, **own} if tool.shape == "plain" else raw
+        return replace(shown, raw=raw, size=len(compact(raw)))
 
     def inner_name(self, name: str) -> str:
         """Return the name that a tool has without the prefix."""

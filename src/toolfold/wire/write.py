@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from toolfold.tool import Json, Shape, Tool, copied
 
-__all__ = ["name_in", "record_with_parameters", "write"]
+__all__ = ["name_in", "record_with_parameters", "renamed", "write"]
 
 _LIMITS_NAMES: frozenset[Shape] = frozenset({"openai-chat", "openai-responses", "anthropic"})
 _SCHEMA_KEYS: dict[Shape, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ def write(tool: Tool, shape: Shape) -> dict[str, Json]:
 def _record(tool: Tool, shape: Shape) -> dict[str, Json]:
     name = name_in(tool, shape)
     if tool.raw is not None and tool.shape == shape:
-        return _renamed(tool.raw, shape, name) if name != tool.name else dict(tool.raw)
+        return renamed(tool.raw, shape, name) if name != tool.name else dict(tool.raw)
     body: dict[str, Json] = {
         "name": name,
         "description": tool.description,
@@ -74,7 +74,8 @@ def record_with_parameters(
     return copied({**record, "function": body} if shape == "openai-chat" else body)
 
 
-def _renamed(raw: Mapping[str, Json], shape: Shape, name: str) -> dict[str, Json]:
+def renamed(raw: Mapping[str, Json], shape: Shape | None, name: str) -> dict[str, Json]:
+    """Return a tool's record of a shape under another name."""
     if shape == "openai-chat":
         return {**raw, "function": {**raw["function"], "name": name}}
     return {**raw, "name": name}

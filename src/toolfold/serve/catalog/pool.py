@@ -217,7 +217,7 @@ class Pool:
                 routes[tool.name] = _route(source, tool)
                 if name in self._others:
                     self._own[tool.name] = tool
-                    core += [tool.name] if source.bounds(tool).core else []
+            core += source.core
         self.stock = Stock(self.stock.number + 1, tuple(tools), routes, tuple(core))
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:

@@ -6,44 +6,66 @@ progress goes to the activity feed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_REQUEST
 
 from toolfold import prompts
+from toolfold._bounds import one_line
 from toolfold._json_values import compact
 from toolfold.sources.calls import CallContext, Output
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["AgentCaller", "output_of_result"]
 
+_WORD_LIMIT = 200
+
 
 def output_of_result(result: dict[str, Json]) -> Output:
     """Return a result of `tools/call`: as it came, and as a text."""
     content = result.get("content")
-    blocks = [_text(block) for block in content] if is_array(content) else []
+    blocks: list[Json] = content if is_array(content) else [content]
+    texts = [text for block in blocks if (text := _text(block))]
     structured = result.get("structuredContent")
-    if not blocks and structured is not None:
-        blocks = [compact(structured)]
-    text = "\n".join(block for block in blocks if block) or prompts.NO_OUTPUT
-    return Output(text, result.get("isError") is True, value=structured, raw=result)
+    # A server repeats its value as a text, for those who read nothing else.
+    if structured is not None and not any(map(_is_text, blocks)):
+        texts.append(compact(structured))
+    is_error = result.get("isError") is True
+    text = "\n".join(texts) or (prompts.FAILED_WORDLESS if is_error else prompts.NO_OUTPUT)
+    return Output(text, is_error, value=structured, raw=result)
+
+
+def _is_text(block: Json) -> bool:
+    return isinstance(block, str) or (is_object(block) and block.get("type") == "text")
 
 
 def _text(block: Json) -> str:
     """Return a block of content as a text; what is none is named by its kind and size."""
+    if isinstance(block, str):  # not as the protocol has it, and plain what is meant
+        return block
     if not is_object(block):
         return ""
     kind = block.get("type")
     if kind == "text":
-        return str(block.get("text", ""))
-    if kind == "resource" and is_object(resource := block.get("resource")):
-        if isinstance(resource.get("text"), str):
-            return resource["text"]
-        return prompts.content_left_out(str(resource.get("mimeType", kind)), resource.get("uri"))
+        text = block.get("text")
+        return text if isinstance(text, str) else ""
     if kind == "resource_link":
-        return prompts.content_link(str(block.get("name", "")), str(block.get("uri", "")))
-    return prompts.content_left_out(str(block.get("mimeType", kind)), None)
+        return prompts.content_link(_word(block.get("name")), _word(block.get("uri")))
+    resource = block.get("resource")
+    held = resource if kind == "resource" and is_object(resource) else block
+    if held is resource and isinstance(held.get("text"), str):
+        return held["text"]
+    data = held.get("blob" if held is resource else "data")
+    size = len(data) * 3 // 4 if isinstance(data, str) else 0  # it is in base64
+    what = _word(held.get("mimeType")) or _word(kind) or "content"
+    return prompts.content_left_out(what, _word(held.get("uri")), size)
+
+
+def _word(value: Json) -> str:
+    """Return what a server says of its content, on one short line."""
+    return one_line(value, _WORD_LIMIT) if isinstance(value, str) else ""
 
 
 class AgentCaller:
@@ -68,7 +90,10 @@ class AgentCaller:
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Bring a progress report to the activity feed."""
-        self._context.progress(message or "", done / total if total else None)
+        far = done / total if total else math.nan
+        count = "" if math.isfinite(far) else f"{done:g}"
+        fraction = min(max(far, 0.0), 1.0) if math.isfinite(far) else None
+        self._context.progress(message or count, fraction)
 
     async def log(self, params: Mapping[str, Json]) -> None:
         """Pass over."""

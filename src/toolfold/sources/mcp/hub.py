@@ -55,9 +55,15 @@ class Hub(Protocol):
 class Alone:
     """The hub of a server that stands alone: nobody to tell, everything admitted."""
 
+    def __init__(self) -> None:
+        self._said: str | None = None
+
     def status_changed(self, source: McpSource) -> None:
-        """Say where a server cannot be reached."""
-        if source.state == "failed":
+        """Say where a server cannot be reached; once, while it is for the same reason."""
+        if source.state == "ready":
+            self._said = None
+        elif source.state == "failed" and source.error != self._said:
+            self._said = source.error
             _log.warning("server %s: %s", source.name, source.error)
 
     def list_changed(self, source: McpSource, kind: ListedKind) -> None:

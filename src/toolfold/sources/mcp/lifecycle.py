@@ -148,10 +148,7 @@ class Lifecycle:
         self._first_child = child
         self._auth = auth
         self._redactor = Redactor(server.secrets)
-        self._moved = asyncio.Event()
-        self._wanted = asyncio.Event()
-        self._dirty = asyncio.Event()
-        self._over = asyncio.Event()
+        self._reset()
         self._digest = ""
         self._next_try = math.inf
         self._was_ready = False
@@ -160,8 +157,18 @@ class Lifecycle:
 
     # ---- its life
 
+    def _reset(self) -> None:
+        # Made anew for each life: an event belongs to the loop on which it was waited for.
+        self._moved = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._dirty = asyncio.Event()
+        self._over = asyncio.Event()
+
     def run(self) -> None:
-        """Begin to look after the server."""
+        """Begin to look after the server; after a stop, from the beginning."""
+        if self.state == "stopped":
+            self._reset()
+            self.state, self.error = "waiting", None
         # A clean context: what the server says later must not seem to belong to the call
         # that started it.
         self._task = asyncio.get_running_loop().create_task(
@@ -173,6 +180,7 @@ class Lifecycle:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+            self._task = None
         self._move("stopped")
 
     @property

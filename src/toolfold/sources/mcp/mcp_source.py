@@ -87,6 +87,7 @@ class McpSource(Source):
         self.lifecycle = Lifecycle(server, self, lazy=lazy, child=child, auth=auth)
         self._hub: Hub = hub or Alone()
         self._shared = shared or self
+        self._parallel = parallel
         self._turns = asyncio.Semaphore(parallel)
         self._listeners: list[Callable[[], None]] = []
         self._tools = ToolList(
@@ -99,7 +100,11 @@ class McpSource(Source):
     async def __aenter__(self) -> Self:
         """Start the server and wait until it has listed its tools, or failed to."""
         self.run()
-        await self.lifecycle.settled()
+        try:
+            await self.lifecycle.settled()
+        except BaseException:  # given up while it was starting: nothing stays behind
+            await self.stop()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -107,6 +112,7 @@ class McpSource(Source):
 
     def run(self) -> None:
         """Begin to look after the server."""
+        self._turns = asyncio.Semaphore(self._parallel)
         self.lifecycle.run()
 
     async def stop(self) -> None:
@@ -167,15 +173,13 @@ class McpSource(Source):
         Raises:
             SourceError: It was not opened.
         """
+        if not self.lifecycle.is_open:
+            raise SourceError(
+                f"the source {self.name!r} is not open",
+                hint="open it, or its agent, with `async with`",
+            )
         records = self.lists.get("tools")
-        if records is None:
-            if not self.lifecycle.is_open:
-                raise SourceError(
-                    f"the source {self.name!r} is not open",
-                    hint="open it, or its agent, with `async with`",
-                )
-            return ()
-        return self._tools.read(records)
+        return () if records is None else self._tools.read(records)
 
     def read_anew(self) -> None:
         """Read the list once more, because a person has approved something."""
