@@ -300,9 +300,9 @@ async def _called(located: Located, call: PendingCall, context: CallContext) -> 
 
 
 def _check(output: Output) -> None:
-    # Made by a tool or a hook, whatever its type says.
-    if type(output.text).__name__ != "str":
-        raise TypeError(f"the text of an output is {type(output.text).__name__}")
+    text: Any = output.text  # made by a tool or a hook, whatever its type says
+    if not isinstance(text, str):
+        raise TypeError(f"the text of an output is {type(text).__name__}")
 
 
 def _refused(name: str, refusal: Refusal) -> CallResult:

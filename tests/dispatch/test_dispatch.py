@@ -1,0 +1,78 @@
+"""`Dispatch`, through the agent's calls: what a tool, a hook or a person does to one call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import Enum, StrEnum
+from typing import Any
+
+import pytest
+
+from toolfold import Settings, fold
+from toolfold.dispatch.records import CallRecord, Silent
+from toolfold.runtime import Activity, Batch, Call, Hook, Registry, ResultMessage
+from toolfold.sources.source import Source
+
+OPEN = Settings(enabled="off")
+
+
+class Records(Silent):
+    """Keeps the record of each call."""
+
+    def __init__(self) -> None:
+        self.ended: list[CallRecord] = []
+
+    def called(self, record: CallRecord) -> None:
+        self.ended.append(record)
+
+
+def batch(
+    source: Source,
+    *calls: Call,
+    hooks: Sequence[Hook] = (),
+    heard: list[Activity] | None = None,
+    records: Records | None = None,
+) -> Batch:
+    return Batch(
+        calls,
+        fold(source.tools(), settings=OPEN),
+        source,
+        hooks=hooks,
+        listener=None if heard is None else heard.append,
+        observers=() if records is None else (records,),
+    )
+
+
+def run(source: Source, *calls: Call, **more: Any) -> tuple[ResultMessage, ...]:
+    """Run calls as one turn, and see that no task is left."""
+
+    async def main() -> tuple[ResultMessage, ...]:
+        made = batch(source, *calls, **more)
+        await asyncio.wait_for(made.run(), 5)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return made.results
+
+    return asyncio.run(main())
+
+
+class Shade(StrEnum):
+    DARK = "dark"
+
+
+class Colour(str, Enum):  # noqa: UP042 - such ones show their own name as their text
+    RED = "red"
+
+
+@pytest.mark.parametrize("value", [Shade.DARK, Colour.RED])
+def test_a_text_of_a_kind_of_its_own_is_a_text(value: Shade | Colour) -> None:
+    registry = Registry()
+
+    @registry.tool
+    def paint() -> str:
+        "Say a colour."
+        return value
+
+    (result,) = run(registry, Call("paint", "{}"))
+
+    assert (result.text, type(result.text), result.is_error) == (value.value, str, False)
