@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
 
-from toolfold import Settings, fold
+from toolfold import Settings, Tool, fold
 from toolfold.dispatch.records import CallRecord, Silent
-from toolfold.runtime import Activity, Batch, Call, Hook, Registry, ResultMessage
+from toolfold.runtime import (
+    Activity,
+    Batch,
+    Call,
+    Hook,
+    Registry,
+    ResultMessage,
+)
+from toolfold.sources.calls import CallContext
 from toolfold.sources.source import Source
 
 OPEN = Settings(enabled="off")
@@ -76,3 +84,21 @@ def test_a_text_of_a_kind_of_its_own_is_a_text(value: Shade | Colour) -> None:
     (result,) = run(registry, Call("paint", "{}"))
 
     assert (result.text, type(result.text), result.is_error) == (value.value, str, False)
+
+
+class Leaving(Source):
+    """A source of its own kind, whose only tool tries to end the program."""
+
+    name = "leaving"
+
+    def tools(self) -> tuple[Tool, ...]:
+        return (Tool("leave", "Leave."),)
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
+        raise SystemExit(3)
+
+
+def test_no_source_can_end_the_host() -> None:
+    (result,) = run(Leaving(), Call("leave", "{}"))
+
+    assert result.text == "leave failed: RuntimeError: it tried to exit with 3"

@@ -296,7 +296,10 @@ async def _resolved(
 
 async def _called(located: Located, call: PendingCall, context: CallContext) -> Any:
     CURRENT.set(context)
-    return await located.source.call(located.tool, call.arguments, context)
+    try:
+        return await located.source.call(located.tool, call.arguments, context)
+    except SystemExit as error:  # it would end the host's event loop
+        raise RuntimeError(f"it tried to exit with {error.code}") from error
 
 
 def _check(output: Output) -> None:

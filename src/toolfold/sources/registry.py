@@ -112,18 +112,15 @@ class Registry(Source):
         entry = self.get(tool.name)
         if entry is None or entry.tool is not tool:
             return Output(prompts.not_available(tool.shown_name, ()), is_error=True)
-        try:
-            if entry.run is not None:
-                return await entry.run(context.call)
-            function = entry.tool.function
-            assert function is not None  # `add` takes no tool without either
-            if _is_asynchronous(function):
-                returned = _bound_call(function, context.call)
-            else:
-                returned = await in_thread(lambda: _bound_call(function, context.call))
-            return await returned if inspect.isawaitable(returned) else returned
-        except SystemExit as error:  # it would end the host's event loop
-            raise RuntimeError(f"it tried to exit with {error.code}") from error
+        if entry.run is not None:
+            return await entry.run(context.call)
+        function = entry.tool.function
+        assert function is not None  # `add` takes no tool without either
+        if _is_asynchronous(function):
+            returned = _bound_call(function, context.call)
+        else:
+            returned = await in_thread(lambda: _bound_call(function, context.call))
+        return await returned if inspect.isawaitable(returned) else returned
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
