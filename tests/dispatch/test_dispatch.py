@@ -16,8 +16,10 @@ from toolfold.runtime import (
     Batch,
     Call,
     Hook,
+    PendingCall,
     Registry,
     ResultMessage,
+    current_call,
 )
 from toolfold.sources.calls import CallContext
 from toolfold.sources.source import Source
@@ -102,3 +104,32 @@ def test_no_source_can_end_the_host() -> None:
     (result,) = run(Leaving(), Call("leave", "{}"))
 
     assert result.text == "leave failed: RuntimeError: it tried to exit with 3"
+
+
+class Rebuilding(Hook):
+    """Makes the call anew, and says nothing of whose it is."""
+
+    def before_call(self, call: PendingCall) -> PendingCall:
+        return PendingCall(call.tool, {"text": "other"})
+
+
+def test_a_hook_that_makes_a_call_anew_changes_its_arguments_and_not_whose_it_is() -> None:
+    registry = Registry()
+    seen: list[PendingCall] = []
+
+    @registry.tool
+    async def say(text: str) -> str:
+        "Say."
+        seen.append(current_call().call)
+        return text
+
+    heard: list[Activity] = []
+    calls = [Call("say", '{"text": "one"}', "a"), Call("say", '{"text": "two"}', "b")]
+    run(registry, *calls, hooks=[Rebuilding()], heard=heard)
+
+    assert [(call.id, call.position, call.arguments) for call in seen] == [
+        ("a", 0, {"text": "other"}),
+        ("b", 1, {"text": "other"}),
+    ]
+    finished = [a for a in heard if a.kind == "finished"]
+    assert [(a.call_id, a.place) for a in finished] == [("a", 0), ("b", 1)]
