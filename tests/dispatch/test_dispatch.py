@@ -133,3 +133,40 @@ def test_a_hook_that_makes_a_call_anew_changes_its_arguments_and_not_whose_it_is
     ]
     finished = [a for a in heard if a.kind == "finished"]
     assert [(a.call_id, a.place) for a in finished] == [("a", 0), ("b", 1)]
+
+
+class Hanging(Hook):
+    """Never decides."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def before_call(self, call: PendingCall) -> None:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+def test_the_feed_says_nothing_of_a_call_that_was_cancelled_before_it_began() -> None:
+    registry = Registry()
+
+    @registry.tool
+    def say() -> str:
+        "Say."
+        return "said"
+
+    heard: list[Activity] = []
+    records = Records()
+
+    async def main() -> None:
+        hook = Hanging()
+        made = batch(registry, Call("say", "{}"), hooks=[hook], heard=heard, records=records)
+        task = asyncio.create_task(made.run())
+        await asyncio.wait_for(hook.asked.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+    assert heard == []
+    assert [(record.outcome, record.started) for record in records.ended] == [("cancelled", False)]

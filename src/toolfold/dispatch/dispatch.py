@@ -239,6 +239,7 @@ class _Running:
         self._began = time.perf_counter()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._has_started = False
         self.call = call
         self.context: CallContext | None = None
 
@@ -262,10 +263,12 @@ class _Running:
             call_id=call.id,
             position=call.position,
             toolset=call.tool.toolset_name,
+            started=self._has_started,
             output=output,
         )
 
     def started(self) -> None:
+        self._has_started = True
         if self._observers:
             self._observers.started(self._record())
 
