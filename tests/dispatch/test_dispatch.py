@@ -16,7 +16,9 @@ from toolfold.runtime import (
     Batch,
     Call,
     Hook,
+    Output,
     PendingCall,
+    Refusal,
     Registry,
     ResultMessage,
     current_call,
@@ -170,3 +172,52 @@ def test_the_feed_says_nothing_of_a_call_that_was_cancelled_before_it_began() ->
 
     assert heard == []
     assert [(record.outcome, record.started) for record in records.ended] == [("cancelled", False)]
+
+
+class Replacing(Hook):
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def after_call(self, call: PendingCall, output: Output) -> Output:
+        return self._output
+
+
+async def _good(call: PendingCall) -> str:
+    return "good"
+
+
+async def _bad(call: PendingCall) -> Output:
+    return Output("bad", is_error=True)
+
+
+async def _raised(call: PendingCall) -> str:
+    raise ValueError("lost")
+
+
+async def _refused(call: PendingCall) -> Refusal:
+    return Refusal("Not today.")
+
+
+@pytest.mark.parametrize(
+    ("work", "put", "outcome", "error"),
+    [
+        (_good, Output("better"), "ok", None),
+        (_good, Output("hidden", is_error=True), "tool_error", None),
+        (_bad, Output("mended"), "ok", None),
+        (_raised, Output("gone", is_error=True), "failed", "gone"),
+        (_raised, Output("mended"), "ok", None),
+        (_refused, Output("not run", is_error=True), "refused", "not run"),
+    ],
+)
+def test_the_record_agrees_with_what_a_hook_put_in_the_place_of_an_output(
+    work: Any, put: Output, outcome: str, error: str | None
+) -> None:
+    registry = Registry()
+    registry.add(Tool("work", "Work."), work)
+    records = Records()
+
+    (result,) = run(registry, Call("work", "{}"), hooks=[Replacing(put)], records=records)
+
+    assert (result.text, result.is_error) == (put.text, put.is_error)
+    (record,) = records.ended
+    assert (record.outcome, record.error, record.output) == (outcome, error, put)

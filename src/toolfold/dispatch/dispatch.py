@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolfold import prompts
@@ -185,7 +185,10 @@ class Dispatch:
             return CallResult(Output(prompts.withheld(shown), True), "failed", error)
         if output is result.output:
             return result
-        return replace(result, output=output, error=None)
+        outcome = result.outcome
+        if output.is_error != result.output.is_error:  # what the hook says counts
+            outcome = "tool_error" if output.is_error else "ok"
+        return CallResult(output, outcome)
 
     async def _limited(
         self,
@@ -348,8 +351,8 @@ def _size(result: CallResult | None) -> int:
 
 
 def _error_text(result: CallResult) -> str | None:
-    if result.outcome == "refused":
-        return str(result.output.value)
+    if result.outcome == "refused" and isinstance(reason := result.output.value, str):
+        return reason
     if result.error is None:
         return None if result.outcome in ("ok", "tool_error") else result.output.text
     # The audit redacts it and cuts it then: a part of a secret is not known for one.
