@@ -221,3 +221,56 @@ def test_the_record_agrees_with_what_a_hook_put_in_the_place_of_an_output(
     assert (result.text, result.is_error) == (put.text, put.is_error)
     (record,) = records.ended
     assert (record.outcome, record.error, record.output) == (outcome, error, put)
+
+
+def test_a_turn_cancelled_while_a_late_tool_cleans_up_waits_for_it() -> None:
+    registry = Registry()
+    cleaning = asyncio.Event()
+    cleaned: list[str] = []
+
+    @registry.tool(timeout=0.01)
+    async def hang() -> None:
+        "Hang."
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            cleaned.append("up")
+
+    async def main() -> None:
+        task = asyncio.create_task(batch(registry, Call("hang", "{}")).run())
+        await asyncio.wait_for(cleaning.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert cleaned == ["up"]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+
+def test_a_tool_that_says_how_far_it_is_after_it_has_ended_is_not_heard() -> None:
+    registry = Registry()
+    kept: list[CallContext] = []
+
+    @registry.tool
+    async def say() -> str:
+        "Say."
+        kept.append(current_call())
+        current_call().progress("half", 0.5)
+        return "said"
+
+    heard: list[Activity] = []
+
+    async def main() -> None:
+        made = batch(registry, Call("say", "{}"), heard=heard)
+        await made.run()
+        kept[0].progress("late")
+        await asyncio.to_thread(kept[0].progress, "later")
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+    assert [a.kind for a in heard] == ["started", "progress", "finished"]

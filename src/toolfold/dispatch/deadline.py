@@ -62,14 +62,13 @@ class Deadline(CallClock):
 
 async def stopped(task: asyncio.Task[Any], context: CallContext) -> None:
     """Cancel a tool and wait a little for it to clean up."""
-    context.stopped.set()
-    task.cancel()
+    if not context.cancelled:  # once: a second time would end its cleaning up
+        context.stopped.set()
+        task.add_done_callback(_forgotten)  # before the wait, which may be cancelled itself
+        task.cancel()
     done, _ = await asyncio.wait({task}, timeout=_GRACE_SECONDS)
     if not done:
         _log.warning("%s does not stop when it is cancelled", context.call.tool.name)
-        task.add_done_callback(_forgotten)
-    else:
-        _forgotten(task)
 
 
 def _forgotten(task: asyncio.Task[Any]) -> None:

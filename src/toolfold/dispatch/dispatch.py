@@ -208,11 +208,12 @@ class Dispatch:
         task = asyncio.create_task(_called(located, call, context))
         try:
             is_over = await clock.outlasts(task)
+            if not is_over:
+                await stopped(task, context)
         except asyncio.CancelledError:
             await stopped(task, context)
             raise
         if not is_over:
-            await stopped(task, context)
             text = source.timed_out(call.tool, bounds.timeout or 0)
             return CallResult(Output(text, True), "timeout", TimeoutError())
         if task.cancelled():  # by itself: nobody here asked for it
@@ -243,6 +244,7 @@ class _Running:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._has_started = False
+        self._is_over = False
         self.call = call
         self.context: CallContext | None = None
 
@@ -276,16 +278,21 @@ class _Running:
             self._observers.started(self._record())
 
     def progressed(self, message: str, fraction: float | None) -> None:
-        if not self._observers or (self.context is not None and self.context.cancelled):
-            return  # nobody waits any more
-        record, shown = self._record(), one_line(message, _SHOWN)
+        if not self._observers:
+            return
         if threading.get_ident() == self._thread:
-            self._observers.progressed(record, shown, fraction)
+            self._tell_progress(message, fraction)
         else:  # observers and queues belong to the loop's thread
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._observers.progressed, record, shown, fraction)
+                self._loop.call_soon_threadsafe(self._tell_progress, message, fraction)
+
+    def _tell_progress(self, message: str, fraction: float | None) -> None:
+        is_stopped = self.context is not None and self.context.cancelled
+        if not self._is_over and not is_stopped:  # else nobody waits any more
+            self._observers.progressed(self._record(), one_line(message, _SHOWN), fraction)
 
     def ended(self, result: CallResult) -> CallRecord:
+        self._is_over = True
         record = self._record(result)
         self._observers.called(record)
         return record
