@@ -212,7 +212,7 @@ class Gateway:
     ) -> dict[str, Json]:
         tool = invocation.tool
         try:
-            located = self.pool.located(tool, caller.key)
+            located = self.pool.located(view.stock, tool.name, caller.key)
         except ServerDownError as error:
             return text_result(error.for_model(tool), is_error=True)
         is_revealed = view.reveals and tool.name in view.folded.bridge.folded

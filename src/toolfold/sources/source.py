@@ -105,7 +105,7 @@ class Source(ABC):
         A `Refusal` says that it was not run. Whatever is raised is told to the model.
 
         Args:
-            tool: One of its tools, as it was listed; or as the settings changed its words.
+            tool: One of its tools, as it was listed.
             arguments: Its arguments, checked where the tool was folded.
             context: What is known of the call, and the way to report progress.
         """

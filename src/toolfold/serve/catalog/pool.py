@@ -50,6 +50,8 @@ class Stock:
 
     tools: tuple[Tool, ...]
     routes: Mapping[str, Route]
+    sources: Mapping[str, Located]
+    """By name: the source's own tool, and the source; a server's is the one that all share."""
 
 
 class Pool:
@@ -91,7 +93,7 @@ class Pool:
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
         self._served: dict[str, int] = {}
-        self.stock = Stock(0, (), {})
+        self.stock = Stock(0, (), {}, {})
         self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
         self.on_ask: Callable[[str, str, Params, str | None], Awaitable[dict[str, Json] | None]] = (
@@ -193,6 +195,7 @@ class Pool:
         """Put the merged list together; a source whose list is the same reads nothing again."""
         tools: list[Tool] = []
         routes: dict[str, Route] = {}
+        sources: dict[str, Located] = {}
         for name, source in (*self.upstreams.items(), *self._others.items()):
             own = source.tools()
             self._served[name] = len(own)
@@ -202,7 +205,8 @@ class Pool:
                     continue
                 tools.append(tool)
                 routes[tool.name] = _route(source, tool)
-        self.stock = Stock(self.stock.number + 1, tuple(tools), routes)
+                sources[tool.name] = Located(tool, source)
+        self.stock = Stock(self.stock.number + 1, tuple(tools), routes, sources)
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return those of a server's tools that need not wait for a person."""
@@ -237,17 +241,19 @@ class Pool:
         """Every connection: the shared ones and those of single clients."""
         return (*self.upstreams.values(), *self._by_client.values())
 
-    def located(self, tool: Tool, client: str) -> Located:
-        """Return a tool of the list with the source that runs it for a client.
+    def located(self, stock: Stock, name: str, client: str) -> Located:
+        """Return a tool of a list with the source that runs it for a client.
+
+        The list is the one that the client saw: what has become of the tool since then, its
+        source judges.
 
         Raises:
             ServerDownError: Too many clients have a server of their own already.
         """
-        name = self.stock.routes[tool.name].server if tool.name in self.stock.routes else ""
-        other = self._others.get(name or tool.source or "")
-        if other is not None:
-            return Located(tool, other)
-        return Located(tool, self.upstream(name or tool.source or "", client))
+        tool, source = stock.sources[name]
+        if isinstance(source, McpSource):
+            source = self.upstream(source.name, client)
+        return Located(tool, source)
 
     def upstream(self, server: str, client: str) -> McpSource:
         """Return the connection on which a client's calls to a server go.

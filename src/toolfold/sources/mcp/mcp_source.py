@@ -209,11 +209,12 @@ class McpSource(Source):
         if self._hub.is_held_back(tool.name):
             return Refusal(prompts.HELD_BACK)
         route = self._shared.route(tool.name)
+        shown = context.call.tool  # what the settings say of it counts
         result = await self.forward(
             "tools/call",
             {"name": route.name, "arguments": dict(arguments)},
             relayed,
-            again=tool.is_read_only or tool.annotations.get("idempotentHint") is True,
+            again=shown.is_read_only or shown.annotations.get("idempotentHint") is True,
             schema=tool.parameters if route.has_headers else None,
             clock=context.clock,
         )
