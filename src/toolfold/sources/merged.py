@@ -49,7 +49,7 @@ class Sources:
         self._lists: tuple[Sequence[Tool], ...] = ()
         self._located: dict[str, Located] = {}
         self._tools: tuple[Tool, ...] = ()
-        self._opened: AsyncExitStack | None = None
+        self._opened: list[AsyncExitStack] = []
 
     def tools(self) -> tuple[Tool, ...]:
         """Return all tools that are there now; the same object while no list changes."""
@@ -87,13 +87,11 @@ class Sources:
         async with AsyncExitStack() as stack:
             for source in self.all:
                 await stack.enter_async_context(source)
-            self._opened = stack.pop_all()
+            self._opened.append(stack.pop_all())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.aclose()
+        await self._opened.pop().aclose()
 
 
 def _is(one: object, other: object) -> bool:

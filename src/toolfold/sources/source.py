@@ -123,7 +123,7 @@ class Source(ABC):
         return  # a list that never changes tells nobody
 
     async def __aenter__(self) -> Self:
-        """Open it: from now on there are tools."""
+        """Open it: from now on there are tools. Each agent that shares it opens and closes it."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

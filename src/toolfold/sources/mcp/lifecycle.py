@@ -162,6 +162,8 @@ class Lifecycle:
 
     def run(self) -> None:
         """Begin to look after the server."""
+        if self.state == "stopped":
+            self._move("waiting", quietly=True)
         # A clean context: what the server says later must not seem to belong to the call
         # that started it.
         self._task = asyncio.get_running_loop().create_task(

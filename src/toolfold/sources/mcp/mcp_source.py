@@ -89,6 +89,7 @@ class McpSource(Source):
         self._shared = shared or self
         self._turns = asyncio.Semaphore(parallel)
         self._listeners: list[Callable[[], None]] = []
+        self._openings = 0
         self._tools = ToolList(
             server, lambda found: self._hub.admitted(self, found), description_limit
         )
@@ -97,13 +98,24 @@ class McpSource(Source):
     # ---- its life
 
     async def __aenter__(self) -> Self:
-        """Start the server and wait until it has listed its tools, or failed to."""
-        self.run()
-        await self.lifecycle.settled()
+        """Start the server and wait until it has listed its tools, or failed to.
+
+        Several may open it, such as agents that share it: it ends with the last of them.
+        """
+        self._openings += 1
+        if self._openings == 1:
+            self.run()
+        try:
+            await self.lifecycle.settled()
+        except BaseException:  # given up: nobody will close it
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        self._openings -= 1
+        if not self._openings:
+            await self.stop()
 
     def run(self) -> None:
         """Begin to look after the server."""
