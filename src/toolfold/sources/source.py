@@ -119,7 +119,7 @@ class Source(ABC):
         return prompts.timed_out(tool.shown_name, seconds)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Have a listener called, on the event loop, when the list of tools has changed."""
+        """Have a listener called, in whatever thread that was, when the tools have changed."""
         return  # a list that never changes tells nobody
 
     async def __aenter__(self) -> Self:

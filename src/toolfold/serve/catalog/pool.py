@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolfold.dispatch.records import Observers
+from toolfold.errors import ConfigError
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -104,11 +105,17 @@ class Pool:
         self._telling: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()
         self._began = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.upstreams: dict[str, McpSource] = {}
         self._others = {source.name: source for source in sources}
         for source in sources:
-            source.on_change(lambda name=source.name: self._tell("tools", name))
+            source.on_change(lambda name=source.name: self._source_changed(name))
         for server in servers:
+            if server.name in self._others:
+                raise ConfigError(
+                    f"a server and functions are both named {server.name!r}",
+                    hint="give each a name of its own",
+                )
             wait = lazy if server.lazy is None else server.lazy
             known = manifests.load(server) if manifests is not None and wait else None
             self.upstreams[server.name] = upstream = self._made(
@@ -142,7 +149,8 @@ class Pool:
 
     def run(self) -> None:
         """Start all servers, all at once."""
-        self._began = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
         for upstream in self.upstreams.values():
             upstream.run()
         self._merge()
@@ -153,6 +161,7 @@ class Pool:
 
     async def stop(self) -> None:
         """End all servers, all at once."""
+        self._loop = None
         if self._telling is not None:
             self._telling.cancel()
             self._save(self._changed)
@@ -289,6 +298,11 @@ class Pool:
         """A server's list changed."""
         if source.client is None:
             self._tell(kind, source.name)
+
+    def _source_changed(self, name: str) -> None:
+        # Functions come and go in any thread, and before anything runs.
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell, "tools", name)
 
     def _tell(self, kind: ListedKind, *servers: str) -> None:
         self._changed.setdefault(kind, set()).update(servers)
