@@ -585,3 +585,18 @@ def test_a_changed_tool_waits_until_a_person_has_approved_it(tmp_path: Path) -> 
             assert said(await c.call_tool("one__echo", {"x": "a"})) == "one:a"
 
     run(main)
+
+
+def test_a_search_in_vain_takes_nothing_back_that_another_found_meanwhile() -> None:
+    async def main() -> None:
+        how = {"enabled": "on", "strategy": "reveal"}
+        async with gateway(odd("one", "many=600"), settings=how) as made, client(made) as c:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(c.call_tool("tool_search", {"query": "one__tool_7"}))
+                for i in range(5):
+                    vain = {"query": f"zzqx{i} vwvw{i}"}
+                    group.create_task(c.call_tool("tool_search", vain))
+
+            assert "one__tool_7" in {tool.name for tool in (await c.list_tools()).tools}
+
+    run(main)
