@@ -7,7 +7,8 @@ sources give the same bytes whoever was ready first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import NamedTuple, Self
 
@@ -46,10 +47,18 @@ class Sources:
                 raise ConfigError(
                     f"two sources are named {name!r}", hint="give each a name of its own"
                 )
-        self._lists: tuple[Sequence[Tool], ...] = ()
+        self._lists: tuple[tuple[Tool, ...], ...] = ()
         self._located: dict[str, Located] = {}
         self._tools: tuple[Tool, ...] = ()
+        self._core: tuple[str, ...] = ()
+        self._left_out: set[tuple[str, str]] = set()
         self._opened: list[AsyncExitStack] = []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sources) and self.all == other.all
+
+    def __hash__(self) -> int:
+        return hash(self.all)
 
     def tools(self) -> tuple[Tool, ...]:
         """Return all tools that are there now; the same object while no list changes."""
@@ -65,23 +74,30 @@ class Sources:
     def core(self) -> tuple[str, ...]:
         """The names of the tools that are never folded."""
         self._read()
-        return tuple(n for n, (tool, source) in self._located.items() if source.bounds(tool).core)
+        return self._core
 
     def _read(self) -> None:
-        lists = tuple(source.tools() for source in self.all)
-        if len(lists) == len(self._lists) and all(map(_is, lists, self._lists)):
+        # A tuple is its own copy; any other list may have been changed in its place.
+        lists = tuple(tuple(source.tools()) for source in self.all)
+        if len(lists) == len(self._lists) and all(map(operator.is_, lists, self._lists)):
             return
         located: dict[str, Located] = {}
         for source, tools in zip(self.all, lists, strict=True):
             for tool in tools:
                 taken = located.setdefault(tool.name, Located(tool, source))
                 if taken.tool is not tool:
-                    _log.warning(
-                        "the tool %s of source %s is left out: source %s has one of that name",
-                        tool.name, source.name, taken.source.name,
-                    )  # fmt: skip
+                    self._tell_left_out(tool, source, taken.source)
         self._lists, self._located = lists, located
         self._tools = tuple(tool for tool, _ in located.values())
+        self._core = tuple(n for n, (tool, source) in located.items() if source.bounds(tool).core)
+
+    def _tell_left_out(self, tool: Tool, source: Source, other: Source) -> None:
+        if (source.name, tool.name) not in self._left_out:
+            self._left_out.add((source.name, tool.name))
+            _log.warning(
+                "the tool %s of source %s is left out: source %s has one of that name",
+                tool.name, source.name, other.name,
+            )  # fmt: skip
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -92,7 +108,3 @@ class Sources:
 
     async def __aexit__(self, *_: object) -> None:
         await self._opened.pop().aclose()
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

@@ -111,7 +111,8 @@ class Registry(Source):
         """Run what stands behind a tool, if it is still there: a plain function in a thread."""
         entry = self.get(tool.name)
         if entry is None or entry.tool is not tool:
-            return Output(prompts.not_available(tool.shown_name, ()), is_error=True)
+            text = prompts.not_available(context.call.tool.shown_name, ())
+            return Output(text, is_error=True)
         if entry.run is not None:
             return await entry.run(context.call)
         function = entry.tool.function

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+from toolfold import prompts
 from toolfold.scope import Scope
-from toolfold.sources.calls import CallContext
+from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.source import Bounds, Source
 from toolfold.tool import Json, Tool
 
@@ -20,29 +21,35 @@ class _Wrapper(Source):
     def __init__(self, inner: Source) -> None:
         self.name = inner.name
         self._inner = inner
-        self._listed: Sequence[Tool] = ()
+        self._listed: tuple[Tool, ...] = ()
         self._shown: tuple[Tool, ...] = ()
-        self._within: dict[str, Tool] = {}
+        self._pairs: dict[str, tuple[Tool, Tool]] = {}
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools, made anew where the other source's list is another."""
-        listed = self._inner.tools()
+        listed = tuple(self._inner.tools())
         if listed is not self._listed:
             made = {tool: shown for tool in listed if (shown := self._show(tool)) is not None}
             self._listed, self._shown = listed, tuple(made.values())
-            self._within = {shown.name: tool for tool, shown in made.items()}
+            self._pairs = {shown.name: (tool, shown) for tool, shown in made.items()}
         return self._shown
 
     def _show(self, tool: Tool) -> Tool | None:
         raise NotImplementedError
 
     async def call(self, tool: Tool, arguments: Mapping[str, Json], context: CallContext) -> Any:
-        """Run a call at the other source, under the name that the tool has there."""
-        return await self._inner.call(self._within[tool.name], arguments, context)
+        """Run a call at the other source, if the tool is still what was listed."""
+        self.tools()
+        inner, shown = self._pairs.get(tool.name, (tool, None))
+        if shown != tool:
+            text = prompts.not_available(context.call.tool.shown_name, ())
+            return Output(text, is_error=True)
+        return await self._inner.call(inner, arguments, context)
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
-        return self._inner.bounds(self._within.get(tool.name, tool))
+        inner, _ = self._pairs.get(tool.name, (tool, tool))
+        return self._inner.bounds(inner)
 
     def timed_out(self, tool: Tool, seconds: float) -> str:
         """Return what the model reads where a call took too long."""
