@@ -412,6 +412,28 @@ def test_a_destructive_call_is_asked_about(mode: str, flag: str) -> None:
     run(main)
 
 
+def test_a_client_that_fails_to_ask_is_told_so_and_nothing_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async def fail(context: object, params: Any) -> t.ErrorData:
+            return t.ErrorData(code=-32603, message="no window")
+
+        seen = Seen()
+        async with (
+            gateway(odd("one"), serve={"destructive": "ask"}, observers=(seen,)) as made,
+            client(made, elicitation_callback=fail) as c,
+        ):
+            refused = await c.call_tool("one__wipe", {"x": "all"})
+            assert refused.is_error
+            assert "the user must be asked, and this client cannot ask" in said(refused)
+            assert [call.outcome for call in seen.calls] == ["refused"]
+
+    run(main)
+
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
 def test_a_destructive_call_is_refused() -> None:
     async def main() -> None:
         async with (
