@@ -116,6 +116,12 @@ class Dispatch:
                 span(record)
         return resolved
 
+    def rejected(self, name: str, arguments: Json, text: str, origin: Origin) -> None:
+        """Record a call that the door itself answers with an error: it came to no tool."""
+        if self._observers:
+            answer = Answer(text, is_error=True)
+            self._observers.answered(_answer_record(answer, name, arguments, origin, 0.0))
+
     # ---- from an invocation to a result
 
     async def run(
