@@ -274,3 +274,31 @@ def test_a_tool_that_says_how_far_it_is_after_it_has_ended_is_not_heard() -> Non
     asyncio.run(main())
 
     assert [a.kind for a in heard] == ["started", "progress", "finished"]
+
+
+def test_the_clock_stands_still_until_the_last_of_several_questions_is_answered() -> None:
+    registry = Registry()
+
+    async def ask_twice(call: PendingCall) -> str:
+        clock = current_call().clock
+        clock.pause()
+        clock.pause()
+        clock.go_on()
+        await asyncio.sleep(0.1)
+        clock.go_on()
+        return "answered"
+
+    async def hang(call: PendingCall) -> str:
+        clock = current_call().clock
+        clock.pause()
+        clock.go_on()
+        await asyncio.Event().wait()
+        return "never"
+
+    registry.add(Tool("ask", "Ask twice."), ask_twice, timeout=0.02)
+    registry.add(Tool("hang", "Ask and hang."), hang, timeout=0.02)
+
+    asked, hung = run(registry, Call("ask", "{}"), Call("hang", "{}"))
+
+    assert (asked.text, asked.is_error) == ("answered", False)
+    assert hung.is_error

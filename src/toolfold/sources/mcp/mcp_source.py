@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from mcp.shared.exceptions import MCPError
@@ -232,16 +233,13 @@ class McpSource(Source):
         )
         return output_of_result(result)
 
-    async def _ready(self, clock: CallClock) -> Connection:
+    async def _ready(self, clock: CallClock | None) -> Connection:
         # What a server takes to start is bounded by its own limit, not by the call's.
         connection = self.connection
         if connection is not None and not connection.is_closed:
             return connection
-        clock.pause()
-        try:
+        with _paused(clock):
             return await self.lifecycle.ready()
-        finally:
-            clock.go_on()
 
     async def forward(
         self,
@@ -302,7 +300,7 @@ class McpSource(Source):
             MCPError: It refuses.
             TimeoutError: It took too long.
         """
-        connection = await self.lifecycle.ready()
+        connection = await self._ready(clock)
         try:
             return await self._send(connection, method, params, call, schema, clock)
         except MCPError as error:
@@ -314,13 +312,8 @@ class McpSource(Source):
             if not again and not unheard:
                 raise ServerDownError(self.name, "died over it", lost=True) from None
         _log.info("server %s: %s is asked once more", self.name, method)
-        if clock is not None:
-            clock.pause()
-        try:
+        with _paused(clock):
             connection = await self.lifecycle.ready_again(connection)
-        finally:
-            if clock is not None:
-                clock.go_on()
         try:
             return await self._send(connection, method, params, call, schema, clock)
         except MCPError as error:
@@ -460,6 +453,18 @@ class _TimeoutClock(CallClock):
         """Start it again, with all its time."""
         if self._patience is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + self._patience)
+
+
+@contextmanager
+def _paused(clock: CallClock | None) -> Generator[None]:
+    if clock is None:
+        yield
+        return
+    clock.pause()
+    try:
+        yield
+    finally:
+        clock.go_on()
 
 
 def _meta(call: RelayedCall) -> dict[str, Json]:
