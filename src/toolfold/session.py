@@ -40,6 +40,19 @@ class Session:
         """Return the session after something other than a search in vain."""
         return self if self.fruitless == 0 else replace(self, fruitless=0)
 
+    def joined(self, began: Session, ended: Session) -> Session:
+        """Return this session with what a step added that ran beside others.
+
+        Args:
+            began: The session that the step began with.
+            ended: The session that it came back with.
+        """
+        if self == began:
+            return ended
+        added = (name for name in ended.revealed if name not in began.revealed)
+        revealed = self.reveal(added).revealed
+        return Session(revealed, max(self.fruitless + ended.fruitless - began.fruitless, 0))
+
 
 class SessionStore:
     """The newest sessions, by the host's own keys. Safe to share between threads.

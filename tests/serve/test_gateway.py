@@ -412,6 +412,28 @@ def test_a_destructive_call_is_asked_about(mode: str, flag: str) -> None:
     run(main)
 
 
+def test_a_client_that_fails_to_ask_is_told_so_and_nothing_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async def fail(context: object, params: Any) -> t.ErrorData:
+            return t.ErrorData(code=-32603, message="no window")
+
+        seen = Seen()
+        async with (
+            gateway(odd("one"), serve={"destructive": "ask"}, observers=(seen,)) as made,
+            client(made, elicitation_callback=fail) as c,
+        ):
+            refused = await c.call_tool("one__wipe", {"x": "all"})
+            assert refused.is_error
+            assert "the user must be asked, and this client cannot ask" in said(refused)
+            assert [call.outcome for call in seen.calls] == ["refused"]
+
+    run(main)
+
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
 def test_a_destructive_call_is_refused() -> None:
     async def main() -> None:
         async with (
@@ -583,5 +605,20 @@ def test_a_changed_tool_waits_until_a_person_has_approved_it(tmp_path: Path) -> 
             made.pool.judge_again(["one"])
             await until(lambda: "one__echo" in made.pool.stock.routes)
             assert said(await c.call_tool("one__echo", {"x": "a"})) == "one:a"
+
+    run(main)
+
+
+def test_a_search_in_vain_takes_nothing_back_that_another_found_meanwhile() -> None:
+    async def main() -> None:
+        how = {"enabled": "on", "strategy": "reveal"}
+        async with gateway(odd("one", "many=600"), settings=how) as made, client(made) as c:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(c.call_tool("tool_search", {"query": "one__tool_7"}))
+                for i in range(5):
+                    vain = {"query": f"zzqx{i} vwvw{i}"}
+                    group.create_task(c.call_tool("tool_search", vain))
+
+            assert "one__tool_7" in {tool.name for tool in (await c.list_tools()).tools}
 
     run(main)

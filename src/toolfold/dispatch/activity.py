@@ -106,6 +106,8 @@ class ActivityFeed(Silent):
             refused = _activity(record, "refused", message=record.error or "", is_error=True)
             self._tell(refused)
             return
+        if not record.started:
+            return  # given up before anything was told of it
         text = record.output.text if record.output is not None else ""
         is_error = record.output is not None and record.output.is_error
         self._tell(

@@ -28,17 +28,26 @@ class Deadline(CallClock):
         self._loop = asyncio.get_running_loop()
         self._expired: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._pauses = 0
 
     def pause(self) -> None:
         """Let the clock stand still."""
+        self._pauses += 1
+        self._halt()
+
+    def go_on(self) -> None:
+        """Start the clock again, with all its seconds, where nobody else has paused it."""
+        self._pauses -= 1
+        self._start()
+
+    def _halt(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def go_on(self) -> None:
-        """Start the clock again, with all its seconds."""
-        self.pause()
-        if self._seconds is not None and self._expired is not None:
+    def _start(self) -> None:
+        self._halt()
+        if self._seconds is not None and self._expired is not None and not self._pauses:
             self._timer = self._loop.call_later(self._seconds, self._expire)
 
     def _expire(self) -> None:
@@ -51,25 +60,24 @@ class Deadline(CallClock):
         if self._seconds is not None:
             self._expired = self._loop.create_future()
             waited.add(self._expired)
-            self.go_on()
+            self._start()
         try:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.pause()
+            self._halt()
             self._expired = None
         return task.done()
 
 
 async def stopped(task: asyncio.Task[Any], context: CallContext) -> None:
     """Cancel a tool and wait a little for it to clean up."""
-    context.stopped.set()
-    task.cancel()
+    if not context.cancelled:  # once: a second time would end its cleaning up
+        context.stopped.set()
+        task.add_done_callback(_forgotten)  # before the wait, which may be cancelled itself
+        task.cancel()
     done, _ = await asyncio.wait({task}, timeout=_GRACE_SECONDS)
     if not done:
         _log.warning("%s does not stop when it is cancelled", context.call.tool.name)
-        task.add_done_callback(_forgotten)
-    else:
-        _forgotten(task)
 
 
 def _forgotten(task: asyncio.Task[Any]) -> None:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolfold import prompts
@@ -116,6 +116,12 @@ class Dispatch:
                 span(record)
         return resolved
 
+    def rejected(self, name: str, arguments: Json, text: str, origin: Origin) -> None:
+        """Record a call that the door itself answers with an error: it came to no tool."""
+        if self._observers:
+            answer = Answer(text, is_error=True)
+            self._observers.answered(_answer_record(answer, name, arguments, origin, 0.0))
+
     # ---- from an invocation to a result
 
     async def run(
@@ -185,7 +191,10 @@ class Dispatch:
             return CallResult(Output(prompts.withheld(shown), True), "failed", error)
         if output is result.output:
             return result
-        return replace(result, output=output, error=None)
+        outcome = result.outcome
+        if output.is_error != result.output.is_error:  # what the hook says counts
+            outcome = "tool_error" if output.is_error else "ok"
+        return CallResult(output, outcome)
 
     async def _limited(
         self,
@@ -205,11 +214,12 @@ class Dispatch:
         task = asyncio.create_task(_called(located, call, context))
         try:
             is_over = await clock.outlasts(task)
+            if not is_over:
+                await stopped(task, context)
         except asyncio.CancelledError:
             await stopped(task, context)
             raise
         if not is_over:
-            await stopped(task, context)
             text = source.timed_out(call.tool, bounds.timeout or 0)
             return CallResult(Output(text, True), "timeout", TimeoutError())
         if task.cancelled():  # by itself: nobody here asked for it
@@ -239,6 +249,8 @@ class _Running:
         self._began = time.perf_counter()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
+        self._has_started = False
+        self._is_over = False
         self.call = call
         self.context: CallContext | None = None
 
@@ -262,24 +274,31 @@ class _Running:
             call_id=call.id,
             position=call.position,
             toolset=call.tool.toolset_name,
+            started=self._has_started,
             output=output,
         )
 
     def started(self) -> None:
+        self._has_started = True
         if self._observers:
             self._observers.started(self._record())
 
     def progressed(self, message: str, fraction: float | None) -> None:
-        if not self._observers or (self.context is not None and self.context.cancelled):
-            return  # nobody waits any more
-        record, shown = self._record(), one_line(message, _SHOWN)
+        if not self._observers:
+            return
         if threading.get_ident() == self._thread:
-            self._observers.progressed(record, shown, fraction)
+            self._tell_progress(message, fraction)
         else:  # observers and queues belong to the loop's thread
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._observers.progressed, record, shown, fraction)
+                self._loop.call_soon_threadsafe(self._tell_progress, message, fraction)
+
+    def _tell_progress(self, message: str, fraction: float | None) -> None:
+        is_stopped = self.context is not None and self.context.cancelled
+        if not self._is_over and not is_stopped:  # else nobody waits any more
+            self._observers.progressed(self._record(), one_line(message, _SHOWN), fraction)
 
     def ended(self, result: CallResult) -> CallRecord:
+        self._is_over = True
         record = self._record(result)
         self._observers.called(record)
         return record
@@ -300,13 +319,16 @@ async def _resolved(
 
 async def _called(located: Located, call: PendingCall, context: CallContext) -> Any:
     CURRENT.set(context)
-    return await located.source.call(located.tool, call.arguments, context)
+    try:
+        return await located.source.call(located.tool, call.arguments, context)
+    except SystemExit as error:  # it would end the host's event loop
+        raise RuntimeError(f"it tried to exit with {error.code}") from error
 
 
 def _check(output: Output) -> None:
-    # Made by a tool or a hook, whatever its type says.
-    if type(output.text).__name__ != "str":
-        raise TypeError(f"the text of an output is {type(output.text).__name__}")
+    text: Any = output.text  # made by a tool or a hook, whatever its type says
+    if not isinstance(text, str):
+        raise TypeError(f"the text of an output is {type(text).__name__}")
 
 
 def _refused(name: str, refusal: Refusal) -> CallResult:
@@ -352,8 +374,8 @@ def _raised(result: CallResult) -> str:
 
 
 def _error_text(result: CallResult) -> str | None:
-    if result.outcome == "refused":
-        return str(result.output.value)
+    if result.outcome == "refused" and isinstance(reason := result.output.value, str):
+        return reason
     if result.error is None:
         return None if result.outcome in ("ok", "tool_error") else result.output.text
     if result.outcome == "cancelled":  # it speaks of tasks, which is nobody's business

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from toolfold.scope import matches
@@ -77,7 +78,8 @@ async def before(hooks: Sequence[Hook], call: PendingCall) -> PendingCall | Refu
             raise TypeError(f"a hook said {type(decision).__name__} before a call")
         if decision.tool.name != call.tool.name:
             raise ValueError(f"a hook turned a call of {call.tool.name!r} into another tool's")
-        call = decision
+        # Whose call it is, and which, is not a hook's to say.
+        call = replace(call, tool=decision.tool, arguments=decision.arguments)
     return call
 
 

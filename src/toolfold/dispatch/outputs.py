@@ -23,7 +23,9 @@ def output_of(value: Any) -> Output:
     if value is None:
         return Output(prompts.NO_OUTPUT)
     if isinstance(value, str):
-        return Output(value or prompts.NO_OUTPUT, value=value)
+        # A member of an enumeration may be a text, too, and would show its own name.
+        text = str.__str__(value)
+        return Output(text or prompts.NO_OUTPUT, value=text)
     return Output(text_of_any(value), value=value)
 
 

@@ -83,6 +83,9 @@ class CallRecord:
     """Which call of the turn it is, from 0."""
 
     toolset: str | None = None
+    started: bool = True
+    """Whether it began: nothing refused it, and nobody gave it up before."""
+
     output: Output | None = field(default=None, repr=False)
     """What came of it, before anything was cut; None while it runs."""
 

@@ -141,11 +141,15 @@ class Agent:
         """Return the tools of all sources as they are now, whoever may use them."""
         return self._sources.tools()
 
+    def core(self) -> tuple[str, ...]:
+        """Return the names of the tools that their sources keep open, whatever folds."""
+        return self._sources.core
+
     def assemble(self, session: Session | None = None) -> Folded:
         """Return what the model sees now: a fresh catalog of the sources, within the scope."""
         settings = self.profile.apply(self.settings)
         only = self.profile.core
-        tools, opened = self.tools(), set(self._sources.core)
+        tools, opened = self.tools(), set(self.core())
         core = [t.name for t in tools if t.name in opened and (only is None or matches(t, only))]
         return fold(
             tools,

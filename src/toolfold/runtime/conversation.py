@@ -78,7 +78,7 @@ class Conversation:
         """What the last fold did."""
         self._busy = False
         self._folded: Folded | None = None
-        self._seen: tuple[Agent, tuple[Tool, ...]] | None = None
+        self._seen: tuple[Agent, tuple[Tool, ...], tuple[str, ...]] | None = None
 
     def prompt(self) -> list[Message]:
         """Return the transcript as it is sent: older discoveries shrunk to a line."""
@@ -190,7 +190,7 @@ class Conversation:
 
     def _assemble(self) -> Folded:
         """Return what the model sees now: the last fold again while the live tools are the same."""
-        seen = (self.agent, self.agent.tools())
+        seen = (self.agent, self.agent.tools(), self.agent.core())
         if self._folded is None or seen != self._seen:
             folded = self.agent.assemble(self.session)
         else:

@@ -129,15 +129,15 @@ class Batch:
         is_last = position == len(self._calls) - 1
         if self._cut_off and is_last and not written.arguments.strip():
             # With arguments that are half written, `resolve` says so itself.
-            text = prompts.unreadable_arguments(written.name, prompts.CUT_OFF, None)
-            self._results[position] = self._result(position, text, is_error=True)
-            return None
+            return self._reject(
+                position, prompts.unreadable_arguments(written.name, prompts.CUT_OFF, None)
+            )
         resolved = await self._dispatch.resolve(
             self._folded,
             written.name,
             written.arguments,
             session=self.session,
-            origin=Origin(self._agent, None, written.id, position),
+            origin=self._origin(position),
         )
         self.session = resolved.session
         if isinstance(resolved, Answer):
@@ -150,10 +150,17 @@ class Batch:
         settings = self._folded.bridge.settings
         if located is None or settings.applied(located.tool) != resolved.tool:
             # It left, or became another tool, between the assembly and this call.
-            text = prompts.not_available(resolved.tool.shown_name, ())
-            self._results[position] = self._result(position, text, is_error=True)
-            return None
+            return self._reject(position, prompts.not_available(resolved.tool.shown_name, ()))
         return _Job(self._pending(position, resolved), located)
+
+    def _reject(self, position: int, text: str) -> None:
+        written = self._calls[position]
+        self._results[position] = self._result(position, text, is_error=True)
+        origin = self._origin(position)
+        self._dispatch.rejected(written.name, written.arguments, text, origin)
+
+    def _origin(self, position: int) -> Origin:
+        return Origin(self._agent, None, self._calls[position].id, position)
 
     def _pending(self, position: int, resolved: Invocation) -> PendingCall:
         written = self._calls[position]

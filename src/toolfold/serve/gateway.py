@@ -18,7 +18,7 @@ from mcp_types import INVALID_PARAMS
 from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
-from toolfold.answer import Answer, Invocation
+from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
 from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
@@ -190,29 +190,16 @@ class Gateway:
             session=session,
             origin=Origin(principal.name, caller.key),
         )
-        if isinstance(resolved, Answer):
-            return self._answered(resolved, caller, view, params)
-        if resolved.session is not session:
-            self.sessions.put(caller.key, resolved.session)
-        return await self._invoke(resolved, caller, principal, view, params)
-
-    def _answered(
-        self,
-        answer: Answer,
-        caller: Caller,
-        view: View,
-        params: Mapping[str, Json],
-    ) -> dict[str, Json]:
-        # Another search of this client may have ended meanwhile: what it revealed stays.
+        # Another call of this client may have ended meanwhile: what it revealed stays.
         before = self.sessions.get(caller.key)
-        after = answer.session
-        if set(after.revealed) - set(before.revealed):
-            after = before.reveal(after.revealed)
+        after = before.joined(session, resolved.session)
         if after != before:
             self.sessions.put(caller.key, after)
+        if isinstance(resolved, Invocation):
+            return await self._invoke(resolved, caller, principal, view, params)
         if view.reveals and after.revealed != before.revealed:
             self.news.revealed(caller.key)
-        return text_result(answer.text, is_error=answer.is_error)
+        return text_result(resolved.text, is_error=resolved.is_error)
 
     async def _invoke(
         self,
@@ -224,7 +211,7 @@ class Gateway:
     ) -> dict[str, Json]:
         tool = invocation.tool
         try:
-            located = self.pool.located(tool, caller.key)
+            located = self.pool.located(view.stock, tool.name, caller.key)
         except ServerDownError as error:
             return text_result(error.for_model(tool), is_error=True)
         room = self.pool.room(located.source)

@@ -84,7 +84,7 @@ class CallClock:
         """Let it stand still."""
 
     def go_on(self) -> None:
-        """Start it again, with all its time."""
+        """Start it again, with all its time, once for each pause."""
 
 
 @dataclass(frozen=True, slots=True)

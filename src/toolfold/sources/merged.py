@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
@@ -46,11 +47,17 @@ class Sources:
                 raise ConfigError(
                     f"two sources are named {name!r}", hint="give each a name of its own"
                 )
-        self._lists: tuple[Sequence[Tool], ...] = ()
+        self._lists: tuple[tuple[Tool, ...], ...] = ()
         self._located: dict[str, Located] = {}
         self._tools: tuple[Tool, ...] = ()
         self._left_out: set[tuple[str, str]] = set()
         self._opened: _Opened | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sources) and self.all == other.all
+
+    def __hash__(self) -> int:
+        return hash(self.all)
 
     def tools(self) -> tuple[Tool, ...]:
         """Return all tools that are there now; the same object while no list changes."""
@@ -68,21 +75,26 @@ class Sources:
         return tuple(name for source in self.all for name in source.core)
 
     def _read(self) -> None:
-        lists = tuple(source.tools() for source in self.all)
-        if len(lists) == len(self._lists) and all(map(_is, lists, self._lists)):
+        # A tuple is its own copy; any other list may have been changed in its place.
+        lists = tuple(tuple(source.tools()) for source in self.all)
+        if len(lists) == len(self._lists) and all(map(operator.is_, lists, self._lists)):
             return
         located: dict[str, Located] = {}
         for source, tools in zip(self.all, lists, strict=True):
             for tool in tools:
                 taken = located.setdefault(tool.name, Located(tool, source))
-                if taken.tool is not tool and (source.name, tool.name) not in self._left_out:
-                    self._left_out.add((source.name, tool.name))
-                    _log.warning(
-                        "the tool %s of source %s is left out: source %s has one of that name",
-                        tool.name, source.name, taken.source.name,
-                    )  # fmt: skip
+                if taken.tool is not tool:
+                    self._tell_left_out(tool, source, taken.source)
         self._lists, self._located = lists, located
         self._tools = tuple(tool for tool, _ in located.values())
+
+    def _tell_left_out(self, tool: Tool, source: Source, other: Source) -> None:
+        if (source.name, tool.name) not in self._left_out:
+            self._left_out.add((source.name, tool.name))
+            _log.warning(
+                "the tool %s of source %s is left out: source %s has one of that name",
+                tool.name, source.name, other.name,
+            )  # fmt: skip
 
     async def __aenter__(self) -> Self:
         """Open all sources, all at once; where they are open already, they stay so."""
@@ -156,7 +168,3 @@ class _Opened:
             await asyncio.wait(self._tasks)
         for task in self._tasks:
             task.result()
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

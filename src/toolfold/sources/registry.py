@@ -120,23 +120,20 @@ class Registry(Source):
         entry = self.get(tool.name)
         if entry is None or entry.tool is not tool:
             return Output(prompts.not_available(context.call.tool.shown_name, ()), is_error=True)
-        try:
-            if entry.run is not None:
-                return await entry.run(context.call)
-            function = entry.tool.function
-            assert function is not None  # `add` takes no tool without either
-            kind = self._kinds.get(tool.name)
-            if kind is None:
-                kind = _Kind(_is_asynchronous(function), takes_json(function))
-                self._kinds[tool.name] = kind
-            run = function if kind.takes_json else None
-            if not kind.is_asynchronous:
-                returned = await in_thread(lambda: _called(function, run, context.call))
-            else:
-                returned = _called(function, run, context.call)
-            return await returned if inspect.isawaitable(returned) else returned
-        except SystemExit as error:  # it would end the host's event loop
-            raise RuntimeError(f"it tried to exit with {error.code}") from error
+        if entry.run is not None:
+            return await entry.run(context.call)
+        function = entry.tool.function
+        assert function is not None  # `add` takes no tool without either
+        kind = self._kinds.get(tool.name)
+        if kind is None:
+            kind = _Kind(_is_asynchronous(function), takes_json(function))
+            self._kinds[tool.name] = kind
+        run = function if kind.takes_json else None
+        if not kind.is_asynchronous:
+            returned = await in_thread(lambda: _called(function, run, context.call))
+        else:
+            returned = _called(function, run, context.call)
+        return await returned if inspect.isawaitable(returned) else returned
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""

@@ -102,7 +102,7 @@ class Source(ABC):
         A `Refusal` says that it was not run. Whatever is raised is told to the model.
 
         Args:
-            tool: One of its tools, as it was listed; or as the settings changed its words.
+            tool: One of its tools, as it was listed.
             arguments: Its arguments, checked where the tool was folded.
             context: What is known of the call, and the way to report progress.
         """
@@ -121,11 +121,11 @@ class Source(ABC):
         return prompts.timed_out(tool.shown_name, seconds)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Have a listener called, on the event loop, when the list of tools has changed."""
+        """Have a listener called, in whatever thread that was, when the tools have changed."""
         return  # a list that never changes tells nobody
 
     async def __aenter__(self) -> Self:
-        """Open it: from now on there are tools."""
+        """Open it: from now on there are tools. Each agent that shares it opens and closes it."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

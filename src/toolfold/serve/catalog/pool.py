@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolfold.dispatch.records import Observers
+from toolfold.errors import ConfigError
 from toolfold.serve.catalog._call_room import CallRoom
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
@@ -53,6 +54,9 @@ class Stock:
 
     tools: tuple[Tool, ...]
     routes: Mapping[str, Route]
+    sources: Mapping[str, Located]
+    """By name: the source's own tool, and the source; a server's is the one that all share."""
+
     core: tuple[str, ...] = ()
     """The names of those that their source never has folded."""
 
@@ -96,7 +100,7 @@ class Pool:
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
         self._served: dict[str, int] = {}
-        self.stock = Stock(0, (), {})
+        self.stock = Stock(0, (), {}, {})
         self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
         self.on_ask: Callable[[str, str, Params, str | None], Awaitable[dict[str, Json] | None]] = (
@@ -107,14 +111,18 @@ class Pool:
         self._telling: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()
         self._began = 0.0
-        self.upstreams: dict[str, McpSource] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.upstreams: dict[str, McpSource] = {}
         self._others = {source.name: source for source in sources}
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
-        self._own: dict[str, Tool] = {}
         for source in sources:
-            source.on_change(lambda name=source.name: self._heard(name))
+            source.on_change(lambda name=source.name: self._source_changed(name))
         for server in servers:
+            if server.name in self._others:
+                raise ConfigError(
+                    f"a server and functions are both named {server.name!r}",
+                    hint="give each a name of its own",
+                )
             wait = lazy if server.lazy is None else server.lazy
             known = manifests.load(server) if manifests is not None and wait else None
             self.upstreams[server.name] = upstream = self._made(
@@ -162,6 +170,7 @@ class Pool:
 
     async def stop(self) -> None:
         """End all servers, all at once."""
+        self._loop = None
         if self._telling is not None:
             self._telling.cancel()
             self._save(self._changed)
@@ -204,7 +213,7 @@ class Pool:
         """Put the merged list together; a source whose list is the same reads nothing again."""
         tools: list[Tool] = []
         routes: dict[str, Route] = {}
-        self._own = {}
+        sources: dict[str, Located] = {}
         core: list[str] = []
         for name, source in (*self.upstreams.items(), *self._others.items()):
             own = source.tools()
@@ -215,10 +224,9 @@ class Pool:
                     continue
                 tools.append(tool)
                 routes[tool.name] = _route(source, tool)
-                if name in self._others:
-                    self._own[tool.name] = tool
+                sources[tool.name] = Located(tool, source)
             core += source.core
-        self.stock = Stock(self.stock.number + 1, tuple(tools), routes, tuple(core))
+        self.stock = Stock(self.stock.number + 1, tuple(tools), routes, sources, tuple(core))
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return those of a server's tools that need not wait for a person."""
@@ -253,19 +261,19 @@ class Pool:
         """Every connection: the shared ones and those of single clients."""
         return (*self.upstreams.values(), *self._by_client.values())
 
-    def located(self, tool: Tool, client: str) -> Located:
-        """Return a tool of the list with the source that runs it for a client.
+    def located(self, stock: Stock, name: str, client: str) -> Located:
+        """Return a tool of a list with the source that runs it for a client.
 
-        A server takes the tool as the settings changed its words, any other source its own.
+        The list is the one that the client saw: what has become of the tool since then, its
+        source judges.
 
         Raises:
             ServerDownError: Too many clients have a server of their own already.
         """
-        name = self.stock.routes[tool.name].server if tool.name in self.stock.routes else ""
-        other = self._others.get(name or tool.source or "")
-        if other is not None:
-            return Located(self._own.get(tool.name, tool), other)
-        return Located(tool, self.upstream(name or tool.source or "", client))
+        tool, source = stock.sources[name]
+        if isinstance(source, McpSource):
+            source = self.upstream(source.name, client)
+        return Located(tool, source)
 
     def upstream(self, server: str, client: str) -> McpSource:
         """Return the connection on which a client's calls to a server go.
@@ -312,11 +320,11 @@ class Pool:
         if source.client is None:
             self._tell(kind, source.name)
 
-    def _heard(self, source: str) -> None:
-        # A function may register others, and runs in a thread.
+    def _source_changed(self, name: str) -> None:
+        # Functions come and go in any thread, and before anything runs.
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: nobody is told
-                self._loop.call_soon_threadsafe(self._tell, "tools", source)
+                self._loop.call_soon_threadsafe(self._tell, "tools", name)
 
     def _tell(self, kind: ListedKind, *servers: str) -> None:
         self._changed.setdefault(kind, set()).update(servers)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal
+
+from mcp.shared.exceptions import MCPError
 
 from toolfold import prompts
 from toolfold._bounds import one_line
@@ -10,9 +13,11 @@ from toolfold._json_values import compact
 from toolfold.dispatch.hooks import Decision, Hook
 from toolfold.sources.calls import PendingCall, Refusal
 from toolfold.sources.mcp.relay import RelayedCall, can
-from toolfold.tool import Tool
+from toolfold.tool import Json, Tool
 
 __all__ = ["ClientApproval"]
+
+_log = logging.getLogger(__name__)
 
 _ARGUMENTS_SHOWN = 600
 
@@ -44,12 +49,15 @@ class ClientApproval(Hook):
             return Refusal(prompts.CANNOT_ASK)
         shown = one_line(compact(call.arguments), _ARGUMENTS_SHOWN)
         server = None if call.tool.function is not None else call.tool.source or ""
-        answer = await client.ask(
-            "elicitation/create",
-            {
-                "mode": "form",
-                "message": prompts.question(call.tool.shown_name, server, shown),
-                "requestedSchema": {"type": "object", "properties": {}},
-            },
-        )
+        question = prompts.question(call.tool.shown_name, server, shown)
+        form: dict[str, Json] = {
+            "mode": "form",
+            "message": question,
+            "requestedSchema": {"type": "object", "properties": {}},
+        }
+        try:
+            answer = await client.ask("elicitation/create", form)
+        except MCPError as error:
+            _log.info("the client could not ask about %s: %s", call.tool.name, error)
+            return Refusal(prompts.CANNOT_ASK)
         return None if answer.get("action") == "accept" else Refusal(prompts.DENIED)

@@ -49,13 +49,11 @@ class Board(Silent):
     failed: int = 0
     searches: int = 0
     fold: FoldRecord | None = None
-    last: CallRecord | None = None
 
     def called(self, record: CallRecord) -> None:
         """Count a call."""
         self.calls += 1
         self.failed += record.outcome not in ("ok", "cancelled")
-        self.last = record
 
     def searched(self, record: SearchRecord) -> None:
         """Count a search."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from mcp.shared.exceptions import MCPError
@@ -90,6 +91,7 @@ class McpSource(Source):
         self._parallel = parallel
         self._turns = asyncio.Semaphore(parallel)
         self._listeners: list[Callable[[], None]] = []
+        self._openings = 0
         self._tools = ToolList(
             server, lambda found: self._hub.admitted(self, found), description_limit
         )
@@ -98,17 +100,24 @@ class McpSource(Source):
     # ---- its life
 
     async def __aenter__(self) -> Self:
-        """Start the server and wait until it has listed its tools, or failed to."""
-        self.run()
+        """Start the server and wait until it has listed its tools, or failed to.
+
+        Several may open it, such as agents that share it: it ends with the last of them.
+        """
+        self._openings += 1
+        if self._openings == 1:
+            self.run()
         try:
             await self.lifecycle.settled()
-        except BaseException:  # given up while it was starting: nothing stays behind
-            await self.stop()
+        except BaseException:  # given up: nobody will close it
+            await self.__aexit__()
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        self._openings -= 1
+        if not self._openings:
+            await self.stop()
 
     def run(self) -> None:
         """Begin to look after the server."""
@@ -213,26 +222,24 @@ class McpSource(Source):
         if self._hub.is_held_back(tool.name):
             return Refusal(prompts.HELD_BACK)
         route = self._shared.route(tool.name)
+        shown = context.call.tool  # what the settings say of it counts
         result = await self.forward(
             "tools/call",
             {"name": route.name, "arguments": dict(arguments)},
             relayed,
-            again=tool.is_read_only or tool.annotations.get("idempotentHint") is True,
+            again=shown.is_read_only or shown.annotations.get("idempotentHint") is True,
             schema=tool.parameters if route.has_headers else None,
             clock=context.clock,
         )
         return output_of_result(result)
 
-    async def _ready(self, clock: CallClock) -> Connection:
+    async def _ready(self, clock: CallClock | None) -> Connection:
         # What a server takes to start is bounded by its own limit, not by the call's.
         connection = self.connection
         if connection is not None and not connection.is_closed:
             return connection
-        clock.pause()
-        try:
+        with _paused(clock):
             return await self.lifecycle.ready()
-        finally:
-            clock.go_on()
 
     async def forward(
         self,
@@ -293,7 +300,7 @@ class McpSource(Source):
             MCPError: It refuses.
             TimeoutError: It took too long.
         """
-        connection = await self.lifecycle.ready()
+        connection = await self._ready(clock)
         try:
             return await self._send(connection, method, params, call, schema, clock)
         except MCPError as error:
@@ -305,13 +312,8 @@ class McpSource(Source):
             if not again and not unheard:
                 raise ServerDownError(self.name, "died over it", lost=True) from None
         _log.info("server %s: %s is asked once more", self.name, method)
-        if clock is not None:
-            clock.pause()
-        try:
+        with _paused(clock):
             connection = await self.lifecycle.ready_again(connection)
-        finally:
-            if clock is not None:
-                clock.go_on()
         try:
             return await self._send(connection, method, params, call, schema, clock)
         except MCPError as error:
@@ -451,6 +453,18 @@ class _TimeoutClock(CallClock):
         """Start it again, with all its time."""
         if self._patience is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + self._patience)
+
+
+@contextmanager
+def _paused(clock: CallClock | None) -> Generator[None]:
+    if clock is None:
+        yield
+        return
+    clock.pause()
+    try:
+        yield
+    finally:
+        clock.go_on()
 
 
 def _meta(call: RelayedCall) -> dict[str, Json]:
