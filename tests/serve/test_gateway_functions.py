@@ -424,7 +424,7 @@ def test_two_of_one_name_are_refused() -> None:
             config = made.config
         with pytest.raises(ConfigError, match="two sources are named 'own'"):
             Gateway(config, sources=[source, functions()[1]])
-        with pytest.raises(ConfigError, match="a source has the name of the server 'own'"):
+        with pytest.raises(ConfigError, match="a server and functions are both named 'own'"):
             async with gateway(odd("own"), sources=[source]):
                 pass
 

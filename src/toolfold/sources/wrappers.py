@@ -39,7 +39,13 @@ class _Wrapper(Source):
         """Return the tools, made anew where the other source's list is another."""
         listed = tuple(self._inner.tools())
         if listed is not self._listed:
-            made = [_Shown(shown, t) for t in listed if (shown := self._show(t)) is not None]
+            # A tool that stayed is shown as the very object that it was.
+            known = {id(shown.inner): shown for shown in self._by_name.values()}
+            made = [
+                known.get(id(t)) or _Shown(shown, t)
+                for t in listed
+                if (shown := self._show(t)) is not None
+            ]
             self._listed, self._shown = listed, tuple(tool for tool, _ in made)
             self._by_name = {tool.name: _Shown(tool, inner) for tool, inner in made}
         return self._shown
@@ -51,7 +57,7 @@ class _Wrapper(Source):
         """Run a call at the other source, if the tool is still what was listed."""
         self.tools()
         found = self._by_name.get(tool.name)
-        if found is None or found.tool != tool:
+        if found is None or found.tool is not tool:
             return Output(prompts.not_available(context.call.tool.shown_name, ()), is_error=True)
         return await self._inner.call(found.inner, arguments, context)
 
