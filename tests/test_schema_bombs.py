@@ -260,3 +260,12 @@ def test_no_schema_and_no_value_take_long(defs: Json, schema: Json, value: Json)
     root = {"$defs": defs, "properties": {"value": schema}}
 
     call(root, {"value": value})
+
+
+def test_a_describe_of_many_names_may_block() -> None:
+    folded = folded_with({"properties": {}})
+    unknown = [f"nobody_{i}" for i in range(16)]
+
+    assert folded.may_block("tool_describe", {"names": unknown})
+    assert folded.may_block("tool_describe", {"name": ",".join(unknown)})
+    assert not folded.may_block("tool_describe", {"name": "attack"})

@@ -79,9 +79,13 @@ class _Compiled(NamedTuple):
     validator: _Validator | None
     problem: str | None
     extent: Extent | None = None
+    size: int = 0
+    """The length of the schema's text."""
 
 
-_VALIDATORS: Memo[bytes, _Compiled] = Memo(4096)
+_VALIDATORS: Memo[bytes, _Compiled] = Memo(
+    4096, room=4 * 1024 * 1024, size=lambda compiled: compiled.size
+)
 
 
 def read_arguments(arguments: Json) -> dict[str, Json] | str:
@@ -151,10 +155,10 @@ def _compiled(tool: Tool) -> _Compiled:
         return _compile(tool.parameters)
     if len(text) > SCHEMA_LIMIT:
         return _Compiled(None, f"it has {len(text):,} bytes, more than {SCHEMA_LIMIT:,}")
-    return _VALIDATORS.get_or(_key(text), lambda: _compile(tool.parameters))
+    return _VALIDATORS.get_or(_key(text), lambda: _compile(tool.parameters, len(text)))
 
 
-def _compile(schema: Mapping[str, Json]) -> _Compiled:
+def _compile(schema: Mapping[str, Json], size: int = 0) -> _Compiled:
     import jsonschema_rs
 
     try:
@@ -169,7 +173,7 @@ def _compile(schema: Mapping[str, Json]) -> _Compiled:
         return _Compiled(None, f"it expands too far: {error}")
     except (ValueError, TypeError, RecursionError) as error:
         return _Compiled(None, one_line(str(error).split("\n", 1)[0], 200))
-    return _Compiled(validator, None, extent)
+    return _Compiled(validator, None, extent, size)
 
 
 def _is_valid(validator: _Validator, arguments: Json) -> bool:
