@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolfold import Settings, fold
@@ -16,6 +16,7 @@ from toolfold.wire.read import _LISTS, _READINGS  # pyright: ignore[reportPrivat
 MEBIBYTE = 1024 * 1024
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60))))
 def test_a_memo_holds_no_more_than_its_room_beside_the_newest(puts: list[tuple[int, int]]) -> None:
     memo: Memo[int, str] = Memo(6, room=100, size=len)
@@ -42,7 +43,7 @@ def test_what_is_dropped_makes_room() -> None:
 
 
 def test_lists_that_keep_changing_are_not_all_kept() -> None:
-    settings = Settings(enabled="on", ranker="bm25", cache_dir="off")
+    folding = Settings(enabled="on", ranker="bm25", cache_dir="off")
     long = "The words of a description that a stranger has made long. " * 200
 
     for n in range(120):
@@ -51,7 +52,7 @@ def test_lists_that_keep_changing_are_not_all_kept() -> None:
             {"name": f"t{n}_{i}", "description": f"{n} {i} {long}", "inputSchema": schema}
             for i in range(5)
         ]
-        folded = fold(tools, settings=settings)
+        folded = fold(tools, settings=folding)
         folded.resolve("tool_search", {"query": "words"})
         folded.resolve("tool_call", {"name": f"t{n}_0", "arguments": {}})
 
