@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "_memo", "_characters", "session", "_moved"),
     ("_bounds", "_files"),
     ("_json_values", "_terminal"),
-    ("tool",),
+    ("tool", "_schema_extent"),
     ("scope", "_signature", "tokens", "redact", "prompts"),
     ("settings", "answer", "arguments", "invisible"),
     ("wire",),

@@ -1,7 +1,8 @@
 """A bounded store of things computed from content.
 
 Keys are digests of content, never sessions or object identities, so a memo can only be
-cold, not wrong. The oldest entry leaves when the bound is reached.
+cold, not wrong. The oldest entries leave when there are too many, or when together they are
+too large; the newest stays, whatever its size.
 """
 
 from __future__ import annotations
@@ -21,17 +22,29 @@ class Memo(Generic[K, V]):
 
     Args:
         bound: How many entries stay.
+        room: How large they may be together, by `size`.
+        size: Returns the size of a value, in bytes or nearly.
     """
 
-    __slots__ = ("_bound", "_entries", "_lock")
+    __slots__ = ("_bound", "_entries", "_held", "_lock", "_room", "_size")
 
-    def __init__(self, bound: int) -> None:
+    def __init__(
+        self, bound: int, *, room: int = 0, size: Callable[[V], int] | None = None
+    ) -> None:
         self._bound = bound
+        self._room = room
+        self._size = size
+        self._held = 0
         self._entries: dict[K, V] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @property
+    def held(self) -> int:
+        """How large the entries are together; 0 where sizes are not counted."""
+        return self._held
 
     def get(self, key: K) -> V | None:
         """Return what is stored under `key`, or None."""
@@ -40,10 +53,21 @@ class Memo(Generic[K, V]):
     def put(self, key: K, value: V) -> V:
         """Store `value`, dropping the oldest entries beyond the bound."""
         with self._lock:
+            self._pop(key)
             self._entries[key] = value
-            while len(self._entries) > self._bound:
-                del self._entries[next(iter(self._entries))]
+            self._held += self._size_of(value)
+            while len(self._entries) > self._bound or (
+                self._held > self._room and len(self._entries) > 1 and self._size is not None
+            ):
+                self._pop(next(iter(self._entries)))
         return value
+
+    def _size_of(self, value: V) -> int:
+        return 0 if self._size is None else self._size(value)
+
+    def _pop(self, key: K) -> None:
+        if key in self._entries:
+            self._held -= self._size_of(self._entries.pop(key))
 
     def get_or(self, key: K, compute: Callable[[], V]) -> V:
         """Return what is stored under `key`, computing it where nothing is.
@@ -56,9 +80,10 @@ class Memo(Generic[K, V]):
     def drop(self, key: K) -> None:
         """Forget what is stored under `key`."""
         with self._lock:
-            self._entries.pop(key, None)
+            self._pop(key)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._held = 0

@@ -26,6 +26,9 @@ _DEPTH = 3
 _ENUM_AT_MOST = 8
 _FIELDS_AT_MOST = 8
 _REFERENCES_AT_MOST = 8
+_TYPES_AT_MOST = 1_000
+"""How many types are looked at for one line; a line of 600 characters holds far fewer."""
+
 _SIGNATURES: Memo[tuple[str, bytes, int], str] = Memo(16_384)
 _PLACE = re.compile(r"[0-9]{1,6}\Z")
 
@@ -40,8 +43,19 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
     return _SIGNATURES.get_or(key, lambda: _signature(tool, limit))
 
 
+class _Root:
+    """A whole schema, and how many more of its types are looked at."""
+
+    __slots__ = ("left", "schema")
+
+    def __init__(self, schema: Mapping[str, Json]) -> None:
+        self.schema = schema
+        self.left = _TYPES_AT_MOST
+
+
 def _signature(tool: Tool, limit: int) -> str:
     parameters = tool.parameters
+    root = _Root(parameters)
     schema = follow(parameters, parameters)
     properties = schema.get("properties")
     if not is_object(properties):
@@ -53,7 +67,7 @@ def _signature(tool: Tool, limit: int) -> str:
     parts: list[str] = []
     room = limit - len(tool.shown_name) - 2
     for i, name in enumerate(ordered):
-        part = _parameter(name, properties[name], name in required, parameters, _DEPTH)
+        part = _parameter(name, properties[name], name in required, root, _DEPTH)
         if i >= _PARAMETERS_AT_MOST or len(part) + 2 > room:
             parts.append("…")
             break
@@ -89,17 +103,16 @@ def _target(reference: str, root: Mapping[str, Json]) -> Json:
     return target
 
 
-def _parameter(
-    name: str, schema: Json, required: bool, root: Mapping[str, Json], depth: int
-) -> str:
+def _parameter(name: str, schema: Json, required: bool, root: _Root, depth: int) -> str:
     return f"{one_line(name, 64)}{'' if required else '?'}: {_type(schema, root, depth)}"
 
 
-def _type(schema: Json, root: Mapping[str, Json], depth: int) -> str:
+def _type(schema: Json, root: _Root, depth: int) -> str:
     """Return the type that a schema describes, as a short text."""
-    if schema is True or depth < 0:
+    root.left -= 1
+    if schema is True or depth < 0 or root.left < 0:
         return "any"
-    schema = follow(schema, root)
+    schema = follow(schema, root.schema)
     if "const" in schema:
         return _literal(schema["const"])
     enum = schema.get("enum")
@@ -121,7 +134,7 @@ def _type(schema: Json, root: Mapping[str, Json], depth: int) -> str:
     return _kind("object", schema, root, depth) if "properties" in schema else "any"
 
 
-def _kind(kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) -> str:
+def _kind(kind: str, schema: Mapping[str, Json], root: _Root, depth: int) -> str:
     if kind == "array":
         items = schema.get("items")
         inner = _type(items, root, depth - 1) if is_object(items) else "any"

@@ -1,11 +1,13 @@
 """A model's arguments: read, checked against the tool's schema, repaired where harmless.
 
 The schema comes from a stranger: references are local, nothing is fetched, patterns run
-in linear time, and a schema that cannot be used does not block the call.
+in linear time, what a check would do is counted before it is done, and a schema that cannot
+be used does not block the call.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -16,16 +18,36 @@ from toolfold import prompts
 from toolfold._bounds import cut, one_line
 from toolfold._json_values import fast_bytes
 from toolfold._memo import Memo
+from toolfold._schema_extent import Extent, TooFarError, Visits, extent_of, visits
 from toolfold._signature import follow
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
-__all__ = ["Checked", "Fault", "check", "read_arguments", "schema_problem"]
+__all__ = [
+    "Checked",
+    "Fault",
+    "check",
+    "compiles_at_once",
+    "read_arguments",
+    "schema_problem",
+]
 
+SCHEMA_LIMIT = 1_000_000
+"""The longest schema that arguments are checked against, in bytes of compact JSON."""
+
+VISITS_AT_MOST = 200_000
+"""How many places a check may look at; arguments that would take more pass unchecked."""
+
+_FAULTS_WITHIN = 1_000
+"""Up to how many places faults are put in words: that takes a thousand times what it takes
+to see that there are some."""
+
+_LARGE = 50_000
 _DEPTH = 12
 _FAULTS_AT_MOST = 5
+_OPTIONS_AT_MOST = 100
 _WHOLE = re.compile(r"[+-]?\d+\Z")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 
@@ -49,15 +71,21 @@ class Checked(NamedTuple):
 
 class _Validator(Protocol):
     def is_valid(self, instance: Json) -> bool: ...
+    def validate(self, instance: Json) -> None: ...
     def iter_errors(self, instance: Json) -> Iterator[ValidationError]: ...
 
 
 class _Compiled(NamedTuple):
     validator: _Validator | None
     problem: str | None
+    extent: Extent | None = None
+    size: int = 0
+    """The length of the schema's text."""
 
 
-_VALIDATORS: Memo[bytes, _Compiled] = Memo(4096)
+_VALIDATORS: Memo[bytes, _Compiled] = Memo(
+    4096, room=4 * 1024 * 1024, size=lambda compiled: compiled.size
+)
 
 
 def read_arguments(arguments: Json) -> dict[str, Json] | str:
@@ -89,12 +117,19 @@ def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
     model wrote almost so.
     """
     compiled = _compiled(tool)
-    if compiled.validator is None or _is_valid(compiled.validator, arguments):
+    if compiled.validator is None or compiled.extent is None:
         return Checked(arguments)
-    repaired = _repair(arguments, tool.parameters, tool.parameters, _DEPTH)
+    try:
+        visits(compiled.extent, arguments, VISITS_AT_MOST)
+        if _is_valid(compiled.validator, arguments):
+            return Checked(arguments)
+        repaired = _repair(arguments, tool.parameters, tool.parameters, _DEPTH)
+        found = visits(compiled.extent, repaired, VISITS_AT_MOST)
+    except (TooFarError, RecursionError):
+        return Checked(arguments)
     if is_object(repaired) and _is_valid(compiled.validator, repaired):
         return Checked(repaired)
-    return Checked(arguments, _faults(compiled.validator, repaired))
+    return Checked(arguments, _faults(compiled.validator, repaired, found))
 
 
 def schema_problem(tool: Tool) -> str | None:
@@ -102,26 +137,43 @@ def schema_problem(tool: Tool) -> str | None:
     return _compiled(tool).problem
 
 
+def compiles_at_once(tool: Tool) -> bool:
+    """Whether the tool's schema is compiled already, or small enough not to matter."""
+    if 0 < tool.size <= _LARGE:
+        return True
+    text = fast_bytes(tool.parameters)
+    return text is not None and (len(text) <= _LARGE or _VALIDATORS.get(_key(text)) is not None)
+
+
+def _key(text: bytes) -> bytes:
+    return hashlib.sha1(text, usedforsecurity=False).digest()
+
+
 def _compiled(tool: Tool) -> _Compiled:
-    key = fast_bytes(tool.parameters)
-    if key is None:
+    text = fast_bytes(tool.parameters)
+    if text is None:
         return _compile(tool.parameters)
-    return _VALIDATORS.get_or(key, lambda: _compile(tool.parameters))
+    if len(text) > SCHEMA_LIMIT:
+        return _Compiled(None, f"it has {len(text):,} bytes, more than {SCHEMA_LIMIT:,}")
+    return _VALIDATORS.get_or(_key(text), lambda: _compile(tool.parameters, len(text)))
 
 
-def _compile(schema: Mapping[str, Json]) -> _Compiled:
+def _compile(schema: Mapping[str, Json], size: int = 0) -> _Compiled:
     import jsonschema_rs
 
     try:
+        extent = extent_of(schema)
         validator = jsonschema_rs.validator_for(
             dict(schema),
             offline=True,
             validate_formats=False,
             pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
         )
+    except TooFarError as error:
+        return _Compiled(None, f"it expands too far: {error}")
     except (ValueError, TypeError, RecursionError) as error:
         return _Compiled(None, one_line(str(error).split("\n", 1)[0], 200))
-    return _Compiled(validator, None)
+    return _Compiled(validator, None, extent, size)
 
 
 def _is_valid(validator: _Validator, arguments: Json) -> bool:
@@ -132,11 +184,26 @@ def _is_valid(validator: _Validator, arguments: Json) -> bool:
         return True
 
 
-def _faults(validator: _Validator, arguments: Json) -> tuple[Fault, ...]:
+def _faults(validator: _Validator, arguments: Json, counted: Visits) -> tuple[Fault, ...]:
     try:
-        return tuple(_fault(e) for e in islice(validator.iter_errors(arguments), _FAULTS_AT_MOST))
+        if counted.in_all <= _FAULTS_WITHIN:
+            found = islice(validator.iter_errors(arguments), _FAULTS_AT_MOST)
+            return tuple(_fault(error) for error in found)
+        if counted.of_one_part <= _FAULTS_WITHIN:
+            return _first_fault(validator, arguments)
+        return (Fault("", prompts.TOO_DEEP),)
     except (ValueError, TypeError, RecursionError):
         return (Fault("", prompts.TOO_DEEP),)
+
+
+def _first_fault(validator: _Validator, arguments: Json) -> tuple[Fault, ...]:
+    from jsonschema_rs import ValidationError
+
+    try:
+        validator.validate(arguments)
+    except ValidationError as error:
+        return (_fault(error),)
+    return ()
 
 
 def _fault(error: ValidationError) -> Fault:
@@ -153,7 +220,8 @@ def _fault(error: ValidationError) -> Fault:
         case "type" | "anyOf" | "oneOf" if wanted := _types(error):
             message = prompts.wrong_type(error.instance, wanted)
         case "enum":
-            options = ", ".join(json.dumps(option, default=str) for option in value)
+            shown = islice(value, _OPTIONS_AT_MOST)
+            options = ", ".join(json.dumps(option, default=str) for option in shown)
             message = prompts.not_an_option(cut(options, 200))
         case "falseSchema":
             message = prompts.NOT_ALLOWED

@@ -17,7 +17,7 @@ from toolfold._bounds import one_line, visible
 from toolfold._render import describe_text, fitting, names_text, search_text
 from toolfold._signature import signature
 from toolfold.answer import Answer, Hit, Invocation
-from toolfold.arguments import check, read_arguments
+from toolfold.arguments import check, compiles_at_once, read_arguments
 from toolfold.catalog import Catalog
 from toolfold.search import Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
@@ -86,14 +86,21 @@ class Bridge:
         """Whether resolving a call may take long: see `Folded.may_block`."""
         name = str(name).strip()
         if self.strategy is None or name not in self.strategy.answers:
-            return not self.catalog.finds_at_once(name)
+            return not self._calls_at_once(name)
         if name == prompts.TOOL_SEARCH:
             is_warm = self.catalog.is_warm and self.folded.is_warm
             is_ready = is_warm and is_indexed(self.folded.fingerprint, self.ranker)
             return not is_ready or may_wait(self.ranker)
         read = read_arguments(arguments)
         meant = None if isinstance(read, str) else read.get("name", read.get("names"))
-        return not (isinstance(meant, str) and self.catalog.finds_at_once(meant))
+        return not (isinstance(meant, str) and self._calls_at_once(meant))
+
+    def _calls_at_once(self, name: str) -> bool:
+        """Whether it takes no time to find a tool by its name and to check a call of it."""
+        if not self.catalog.finds_at_once(name):
+            return False
+        tool = self.catalog.find(name)
+        return tool is None or tool.name not in self.folded or compiles_at_once(tool)
 
     def search(self, need: str, limit: int) -> tuple[Hit, ...]:
         """Return the folded tools that answer one need, best first."""

@@ -26,7 +26,9 @@ _NOT_IN_NAMES = re.compile(r"[!?,;=(){}\[\]<>|]")
 _NEAR_ENOUGH = 0.6
 _NEAR_TO_THE_BEST = 0.25
 _COMPARED_AT_MOST = 200
-_FORMS: Memo[str, Mapping[str, str | None]] = Memo(32)
+_FORMS: Memo[str, Mapping[str, str | None]] = Memo(
+    32, room=16 * 1024 * 1024, size=lambda forms: 256 * len(forms)
+)
 
 
 class Catalog:

@@ -134,9 +134,9 @@ class Folded:
         """Whether resolving a call may take long.
 
         A host with an event loop resolves such a call in a thread: the first search of a
-        catalog builds its index, a reranker asks an endpoint, and for a name that nothing has
-        all others are compared. A call by a tool's name and a search of an index that is
-        there are done at once.
+        catalog builds its index, a reranker asks an endpoint, for a name that nothing has
+        all others are compared, and the first check of a large schema compiles it. A call
+        by a tool's name and a search of an index that is there are done at once.
 
         Args:
             name: The tool name that the model called.

@@ -201,8 +201,10 @@ def parse_document(text: str, path: Path) -> Json:
     if path.suffix in (".yaml", ".yml") or ".yaml." in path.name:
         import yaml
 
+        from toolfold.settings.yaml_nodes import construct
+
         try:
-            return yaml.safe_load(text)
+            return construct(text)
         except yaml.YAMLError as error:
             mark: Any = getattr(error, "problem_mark", None)
             line = f", line {mark.line + 1}" if mark else ""

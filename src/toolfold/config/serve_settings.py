@@ -113,6 +113,35 @@ class ServeSettings:
         low=0,
         high=1_000_000,
     )
+    request_timeout: float = setting(
+        15.0,
+        "Seconds in which a request over HTTP must have come whole, its headers and its body.",
+        low=0.1,
+        high=3_600,
+    )
+    max_connections: int = setting(
+        512,
+        "Connections over HTTP, in all, and no more than half of what the system lets the "
+        "process open; beyond, the oldest without a request under way gives way.",
+        low=1,
+        high=100_000,
+    )
+    requests_per_token: int = setting(
+        256,
+        "Requests over HTTP that one token may have under way, streams included.",
+        low=1,
+        high=100_000,
+    )
+    max_sessions: int = setting(1_000, "Sessions over HTTP, in all.", low=1, high=1_000_000)
+    sessions_per_token: int = setting(
+        500, "Sessions over HTTP that one token may have open.", low=1, high=1_000_000
+    )
+    session_idle: float = setting(
+        1_800.0,
+        "Seconds after which a session without a request is closed.",
+        low=1,
+        high=1_000_000,
+    )
     allowed_hosts: tuple[str, ...] = setting(
         (),
         "More names under which the gateway may be asked over HTTP, beside loopback and the "

@@ -113,7 +113,8 @@ def tool_vectors(tools: Sequence[Tool]) -> NDArray[np.float16]:
 def remember_vectors(digests: Sequence[str], vectors: NDArray[np.float16]) -> None:
     """Take vectors that were made before, by the digests of their tools."""
     for digest, vector in zip(digests, vectors, strict=True):
-        _VECTORS.put(digest, vector)
+        # A row on its own: one that is a view would keep the whole of its matrix.
+        _VECTORS.put(digest, vector.copy())
 
 
 def texts_of(tool: Tool) -> tuple[str, ...]:

@@ -57,7 +57,10 @@ class Document(NamedTuple):
     """How many telling words each field has."""
 
 
-_DOCUMENTS: Memo[str, Document] = Memo(65_536)
+_TERM_BYTES = 80
+_DOCUMENTS: Memo[str, Document] = Memo(
+    65_536, room=32 * 1024 * 1024, size=lambda own: _TERM_BYTES * len(own.terms)
+)
 
 
 def document(tool: Tool) -> Document:

@@ -40,7 +40,9 @@ _WAITING_AT_MOST = 8
 _log = logging.getLogger(__name__)
 
 Vector = tuple[float, ...]
-_VECTORS: Memo[tuple[str, str, str, str], Vector] = Memo(8_192)
+_VECTORS: Memo[tuple[str, str, str, str], Vector] = Memo(
+    8_192, room=64 * 1024 * 1024, size=lambda vector: 32 * len(vector)
+)
 
 
 class EndpointError(Exception):

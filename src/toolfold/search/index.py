@@ -8,6 +8,7 @@ fingerprint and so the same order: a search can only ever return what is live.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 from toolfold._memo import Memo
 from toolfold.search.ranker import Ranker, Searcher
@@ -15,7 +16,18 @@ from toolfold.tool import Tool
 
 __all__ = ["index_of", "is_indexed"]
 
-_INDEXES: Memo[tuple[str, Hashable], Searcher] = Memo(32)
+_TOOL_BYTES = 4 * 1024
+"""What a tool takes in an index, nearly."""
+
+
+class _Index(NamedTuple):
+    searcher: Searcher
+    size: int
+
+
+_INDEXES: Memo[tuple[str, Hashable], _Index] = Memo(
+    32, room=64 * 1024 * 1024, size=lambda index: index.size
+)
 
 
 def index_of(tools: Sequence[Tool], fingerprint: str, ranker: Ranker) -> Searcher:
@@ -27,7 +39,10 @@ def index_of(tools: Sequence[Tool], fingerprint: str, ranker: Ranker) -> Searche
         ranker: How to rank. Rankers of one class that are equal share an index; one that
             cannot be hashed has its own.
     """
-    return _INDEXES.get_or((fingerprint, _key(ranker)), lambda: ranker.searcher(tools))
+    size = _TOOL_BYTES * len(tools)
+    return _INDEXES.get_or(
+        (fingerprint, _key(ranker)), lambda: _Index(ranker.searcher(tools), size)
+    ).searcher
 
 
 def is_indexed(fingerprint: str, ranker: Ranker) -> bool:

@@ -313,12 +313,16 @@ async def _listen(
     import uvicorn
 
     from toolfold.serve.http.app import make_app
+    from toolfold.serve.http.connections import BACKLOG, Connections
 
     host, port = address
+    serve = gateway.config.serve
+    connections = Connections(serve.max_connections, serve.request_timeout)
     app = make_app(gateway, host, metrics=metrics.text, refused=metrics.refused)
     settings = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, lifespan="on",
-        timeout_graceful_shutdown=1, server_header=False,
+        timeout_graceful_shutdown=1, server_header=False, http=connections.protocol(),
+        backlog=BACKLOG,
     )  # fmt: skip
     server = uvicorn.Server(settings)
     # Our own handler of signals does more than the library's.

@@ -148,6 +148,8 @@ def is_own(path: Path) -> bool:
 def _root(path: Path) -> Node | None:
     import yaml
 
+    from toolfold.settings.yaml_nodes import compose
+
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -158,7 +160,7 @@ def _root(path: Path) -> Node | None:
     if path.suffix in (".json", ".jsonc"):
         return _json_root(text, path)
     try:
-        return yaml.SafeLoader(text).get_single_node()
+        return compose(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""

@@ -125,8 +125,16 @@ class _Reading(NamedTuple):
 _LIST_LIMIT = 5_000
 """Beyond this many entries the text of the whole list is not worth its memory."""
 
-_LISTS: Memo[tuple[bytes, str | None], tuple[_Reading, ...]] = Memo(64)
-_READINGS: Memo[tuple[bytes, str | None], _Reading] = Memo(65_536)
+_KEPT = 8 * 1024 * 1024
+"""How much JSON text the readings that are kept were made of; in memory they take several
+times as much."""
+
+_LISTS: Memo[tuple[bytes, str | None], tuple[_Reading, ...]] = Memo(
+    64, room=_KEPT, size=lambda readings: sum(reading.size for reading in readings)
+)
+_READINGS: Memo[tuple[bytes, str | None], _Reading] = Memo(
+    65_536, room=_KEPT, size=lambda reading: reading.size
+)
 
 
 def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, ...]:

@@ -53,6 +53,8 @@ def make_app(
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=settings.body_limit,
+        session_idle_timeout=settings.session_idle,
+        max_sessions=settings.max_sessions,
         # The door in front checks hosts and origins, and knows more of them.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[

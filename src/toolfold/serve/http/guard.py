@@ -2,7 +2,8 @@
 
 In this order: is it meant for this host (a page that a browser opened may have had its
 name pointed here), does it come from a page that may ask, whose token does it carry, how
-often did they ask, how long is the body. A refusal says which of these it was and nothing
+often did they ask and how much of theirs is under way, how long is the body and how long
+does it take to come. A refusal says which of these it was and nothing
 of what stands behind the door.
 
 Two paths have rules of their own: `/healthz` is open to everybody, so whoever answers it
@@ -12,6 +13,7 @@ exists only for those who may know of all of them.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import re
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfold._bounds import cut, visible
 from toolfold.errors import ConfigError
+from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
 
@@ -148,6 +151,8 @@ class Guard:
         origins: The pages that may ask.
         local: Who everybody is where there are no tokens.
         body_limit: The longest body, in bytes.
+        presence: How many requests and sessions each of them may have.
+        patience: Seconds in which a body must have come.
         rates: How often each of them may ask.
         refused: Told why a request was turned away, in one word.
     """
@@ -161,6 +166,8 @@ class Guard:
         origins: Origins,
         local: Principal,
         body_limit: int,
+        presence: Presence | None = None,
+        patience: float = 15.0,
         rates: Rates | None = None,
         refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
@@ -170,6 +177,8 @@ class Guard:
         self._origins = origins
         self._local = local
         self._body_limit = body_limit
+        self._presence = presence or Presence()
+        self._patience = patience
         self._rates = rates or Rates()
         self._refused = refused
         self._told: set[tuple[str, str]] = set()
@@ -196,6 +205,13 @@ class Guard:
             origins=Origins(settings.allowed_origins),
             local=local_principal(settings),
             body_limit=settings.body_limit,
+            presence=Presence(
+                requests_each=settings.requests_per_token,
+                sessions_each=settings.sessions_per_token,
+                sessions=settings.max_sessions,
+                idle=settings.session_idle,
+            ),
+            patience=settings.request_timeout,
             refused=refused,
         )
 
@@ -210,12 +226,16 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visit: Visit | None = None
+        status = _Status()
         try:
             send = self._check_origin(scope, send)
             if scope["method"] == "OPTIONS":
                 await _respond(send, 204, b"", _CORS_HEADERS)
                 return
-            bind(scope, self._check_caller(scope))
+            principal = self._check_caller(scope)
+            bind(scope, principal)
+            visit = self._check_presence(scope, principal)
             if scope["method"] == "POST":
                 receive = await self._check_body(scope, receive)
         except _Refusal as refusal:
@@ -223,8 +243,14 @@ class Guard:
             text = refusal.text.encode()
             headers = ((b"content-type", b"text/plain; charset=utf-8"), *refusal.headers)
             await _respond(send, refusal.status, text, headers)
-            return
-        await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, status.noting(send, visit))
+        finally:
+            if visit is not None:
+                is_over = status.code == 404 or (
+                    scope["method"] == "DELETE" and 0 < status.code < 400
+                )
+                visit.leave(ended=is_over)
 
     def _tell(self, scope: Scope, refusal: _Refusal) -> None:
         self._refused(refusal.reason)
@@ -261,6 +287,17 @@ class Guard:
                 raise _Refusal(429, "rate", "too many requests\n", ((b"retry-after", seconds),))
         return principal
 
+    def _check_presence(self, scope: Scope, principal: Principal) -> Visit:
+        """Refuse a request of somebody who has too many under way, or too many sessions."""
+        named = _headers(scope, b"mcp-session-id")
+        # Requests of 2026-07-28 name their method in a header, and open no session.
+        opens = scope["method"] == "POST" and not named and not _headers(scope, b"mcp-method")
+        try:
+            return self._presence.enter(principal.name, named[0] if named else None, opens=opens)
+        except TooManyError as error:
+            text = f"too many {error.what}\n"
+            raise _Refusal(429, error.what, text, ((b"retry-after", b"5"),)) from None
+
     def _owner(self, scope: Scope) -> Principal:
         # Clients that get a 401 look here for a way to log in. There is none.
         if scope["path"].startswith("/.well-known/"):
@@ -279,7 +316,12 @@ class Guard:
         digits = lengths[0][:20] if lengths and lengths[0].isascii() else ""
         declared = int(digits) if digits.isdigit() else None
         try:
-            return await read_within(receive, self._body_limit, declared)
+            async with asyncio.timeout(self._patience):
+                return await read_within(receive, self._body_limit, declared)
+        except TimeoutError:
+            raise _Refusal(
+                408, "body", "the request took too long\n", ((b"connection", b"close"),)
+            ) from None
         except TooLargeError:
             raise _Refusal(
                 413,
@@ -287,6 +329,25 @@ class Guard:
                 f"a request may have {self._body_limit} bytes\n",
                 ((b"connection", b"close"),),
             ) from None
+
+
+class _Status:
+    """What an answer came to."""
+
+    def __init__(self) -> None:
+        self.code = 0
+
+    def noting(self, send: Send, visit: Visit) -> Send:
+        """Return a `send` that takes note of the answer."""
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.code = message["status"]
+                own = [v for k, v in message.get("headers", ()) if k.lower() == b"mcp-session-id"]
+                visit.answered(self.code, own[0].decode("latin-1") if own else None)
+            await send(message)
+
+        return noted
 
 
 def _for_page(send: Send, origin: str) -> Send:

@@ -62,6 +62,7 @@ _SOON = 2.0
 """A call waits for a server that is tried again within so many seconds."""
 
 _COALESCE = 0.05
+_RUBBISH_TOLD = 100
 _RUBBISH_SHOWN = 200
 
 _log = logging.getLogger(__name__)
@@ -437,13 +438,15 @@ class Lifecycle:
 
     def _on_rubbish(self, line: bytes) -> None:
         self.rubbish += 1
+        if self.rubbish > _RUBBISH_TOLD:
+            return
         text = self._redactor.redact(one_line(line[:2000].decode("utf-8", "replace"), 1000))
         if self.rubbish == 1:
             _log.warning(
                 "server %s prints on its standard output what is no message; it is passed over. "
                 "It begins: %s", self.name, text[:_RUBBISH_SHOWN],
             )  # fmt: skip
-        elif self.rubbish <= 100:
+        else:
             _log.debug("server %s printed: %s", self.name, text[:_RUBBISH_SHOWN])
 
 

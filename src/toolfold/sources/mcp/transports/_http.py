@@ -10,6 +10,7 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
+from toolfold.sources.mcp.transports._bodies import ENCODINGS, bound
 from toolfold.sources.mcp.transports._responses import FATE, Fate
 
 if TYPE_CHECKING:
@@ -38,17 +39,26 @@ async def remote(
     async def look(response: httpx2.Response) -> None:
         if response.status_code >= 400:
             on_refusal(response.status_code)
+        bound(response, server.name)
         fate = FATE.get()
         if fate is not None:
             _note(response, fate)
 
+    def bounded(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        hooks = {"response": [look]}
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
+
     # Reading has no deadline: a quiet server's stream must not be given up. Calls have one.
     timeout = httpx2.Timeout(_CONNECT_TIMEOUT, read=None)
-    headers = dict(server.headers)
+    headers = {"accept-encoding": ENCODINGS, **server.headers}
     if server.transport == "sse":
         async with sse_client(
             server.url, headers=headers, timeout=_CONNECT_TIMEOUT,
-            sse_read_timeout=float("inf"), auth=auth,
+            sse_read_timeout=float("inf"), auth=auth, httpx_client_factory=bounded,
         ) as streams:  # fmt: skip
             yield streams
         return

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import signal
+import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from toolfold._bounds import one_line
 from toolfold.errors import ToolfoldError
 from toolfold.sources.mcp.transports import _process_groups as process_groups
+from toolfold.sources.mcp.transports._pace import Pace
 
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
@@ -89,6 +91,7 @@ class Child:
         stream = self.process.stderr
         assert stream is not None
         log = logging.getLogger(f"toolfold.server.{self.name}")
+        pace = Pace()
         while True:
             try:
                 line = await stream.readline()
@@ -96,10 +99,12 @@ class Child:
                 continue
             if not line:
                 return
-            text = one_line(line.decode("utf-8", "replace"), 1000)
+            began = time.perf_counter()
+            text = one_line(line[:4_000].decode("utf-8", "replace"), 1000)
             if text:
                 self._words.append(text)
                 log.debug("%s", text)
+            await pace.rest(time.perf_counter() - began)
 
     async def left(self) -> None:
         """Return when the process itself is gone."""

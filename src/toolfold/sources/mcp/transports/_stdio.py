@@ -1,6 +1,7 @@
 """The protocol over a server's pipes: one JSON message a line.
 
-What is no message is counted and passed over; it never ends the connection. The stream
+What is no message is counted and passed over; it never ends the connection, and takes no
+more than a share of the time. The stream
 to read ends as soon as the process is gone, also where a grandchild holds the pipe, and
 when the process takes no more input: what it was asked then, it will not answer.
 """
@@ -8,6 +9,7 @@ when the process takes no more input: what it was asked then, it will not answer
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -15,8 +17,10 @@ from typing import TypeAlias
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
+from toolfold.sources.mcp.transports._nesting import levelled
+from toolfold.sources.mcp.transports._pace import Pace
 from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Streams", "pipes"]
@@ -71,7 +75,7 @@ async def _read(
 ) -> None:
     stream = child.process.stdout
     assert stream is not None
-    parse = jsonrpc_message_adapter.validate_json
+    pace = Pace()
     with into:
         while True:
             try:
@@ -81,16 +85,30 @@ async def _read(
                 continue
             if not line:
                 return
-            try:
-                message = parse(line, by_name=False)
-            except ValueError:
+            began = time.perf_counter()
+            message = _message(line, child.name)
+            if message is None:
                 if line.strip():
                     on_rubbish(line)
+                await pace.rest(time.perf_counter() - began)
                 continue
             try:
                 await into.send(SessionMessage(message))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 return
+
+
+def _message(line: bytes, server: str) -> JSONRPCMessage | None:
+    """Return the message that a line is, if it is one."""
+    parse = jsonrpc_message_adapter.validate_json
+    try:
+        return parse(line, by_name=False)
+    except ValueError:
+        rest = levelled(line, server) if line.startswith(b"{") else None
+    try:
+        return None if rest is None else parse(rest, by_name=False)
+    except ValueError:
+        return None
 
 
 async def _write(
