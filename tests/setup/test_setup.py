@@ -22,7 +22,7 @@ from toolfold import ConfigError
 from toolfold.cli import call, import_, install
 from toolfold.cli import list as list_command
 from toolfold.config import load_gateway, user_config
-from toolfold.errors import ToolfoldError
+from toolfold.errors import MissingExtraError, ToolfoldError
 from toolfold.setup.client_programs import (
     CLIENTS,
     ClientProgram,
@@ -607,6 +607,41 @@ def test_only_takes_the_others_out_and_undoing_brings_them_back(tmp_path: Path, 
     assert undone.back == change.gone
 
 
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_entered_twice_the_second_time_with_only_one_undo_gives_everything_back(
+    tmp_path: Path, name: str
+) -> None:
+    machine = furnished(tmp_path)
+    client = CLIENTS[name]
+    config = imported(machine).target
+    path = user_path(client, machine)
+    original, ours = path.read_bytes(), config.read_bytes()
+
+    apply(plan_install(machine, client, config))
+    apply(plan_install(machine, client, config, only=True))
+    apply(plan_removal(machine, client))
+
+    assert path.read_bytes() == original
+    assert config.read_bytes() == ours
+    assert not plan_removal(machine, client).is_needed
+
+
+def test_an_entry_that_was_renewed_is_gone_after_one_undo(tmp_path: Path) -> None:
+    machine = furnished(tmp_path, "cursor")
+    client = CLIENTS["cursor"]
+    config = imported(machine).target
+    other = config.with_name("other.yaml")
+    other.write_bytes(config.read_bytes())
+    path = user_path(client, machine)
+    original = path.read_bytes()
+
+    apply(plan_install(machine, client, config))
+    apply(plan_install(machine, client, other))
+    apply(plan_removal(machine, client))
+
+    assert path.read_bytes() == original
+
+
 def test_only_is_refused_where_a_server_would_be_lost(tmp_path: Path) -> None:
     machine = furnished(tmp_path, "cursor", "junie")
     config = imported(machine, "junie").target
@@ -952,6 +987,40 @@ def test_install_says_what_it_did_and_what_comes_next(at_home: Machine) -> None:
     assert re.search(r"^codex +not found  ~/.codex/config.toml$", listed, re.M)
     assert ran(install.command, "cursor", "--undo")[2].startswith("wrote ~/.cursor/mcp.json\n")
     assert (at_home.home / ".cursor/mcp.json").read_text("utf-8") == CURSOR
+
+
+def test_a_second_undo_says_that_there_is_nothing_and_what_there_is(at_home: Machine) -> None:
+    put(user_path(CLIENTS["cursor"], at_home), CURSOR)
+    ran(import_.command)
+    ran(install.command, "cursor", "--name", "mine")
+
+    assert ran(install.command, "cursor", "--undo") == (
+        0,
+        "",
+        "toolfold is not in ~/.cursor/mcp.json\n"
+        "`mine` there starts toolfold: --name mine takes it out\n",
+    )
+    ran(install.command, "cursor", "--undo", "--name", "mine")
+    assert ran(install.command, "cursor", "--undo")[2] == "toolfold is not in ~/.cursor/mcp.json\n"
+
+
+def test_install_without_what_serving_needs_touches_no_file(
+    at_home: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = user_path(CLIENTS["cursor"], at_home)
+    put(path, CURSOR)
+    ran(import_.command)
+    ran(install.command, "cursor")
+    before = {file: file.read_bytes() for file in path.parent.iterdir()}
+    monkeypatch.setitem(sys.modules, "mcp", None)
+
+    for flags in ([], ["--only"], ["--dry-run"]):
+        with pytest.raises(MissingExtraError, match=r"`toolfold serve`.* needs the `mcp` extra"):
+            ran(install.command, "cursor", *flags)
+
+    assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+    assert ran(install.command, "cursor", "--undo")[0] == 0
+    assert path.read_text("utf-8") == CURSOR
 
 
 def test_install_prints_what_would_change(at_home: Machine) -> None:
