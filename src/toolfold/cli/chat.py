@@ -97,6 +97,8 @@ def command(
         if replay
         else open_model(model, base_url, api, api_key_env, instead="toolfold chat --script demo")
     )
+    if catalog is None and not tools:
+        options.open_tools(None, config)  # the demo stands in for no file that was named
     registry, own_system = _registry(catalog, tools)
     beside = as_json or once is not None
     screen = Screen(
