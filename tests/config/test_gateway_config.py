@@ -42,7 +42,7 @@ def one(folder: Path, entry: dict[str, Any], environ: dict[str, str] | None = No
 def refused(folder: Path, entry: Any, environ: dict[str, str] | None = None) -> tuple[str, str]:
     with pytest.raises(ConfigError) as caught:
         loaded(folder, {"it": entry}, environ)
-    return str(caught.value).replace(str(folder / "mcp.json"), "FILE"), caught.value.hint or ""
+    return caught.value.message.replace(str(folder / "mcp.json"), "FILE"), caught.value.hint or ""
 
 
 # ---- servers
@@ -601,7 +601,7 @@ def test_a_mistake_in_the_file_names_key_value_line_and_fix(
     with pytest.raises(ConfigError) as caught:
         load_gateway(path, {})
 
-    assert str(caught.value).replace(str(path), "FILE") == message
+    assert caught.value.message.replace(str(path), "FILE") == message
     assert caught.value.hint == hint
 
 
@@ -767,7 +767,7 @@ def test_an_entry_of_functions_that_cannot_be_used_is_refused_with_its_place_and
     with pytest.raises(ConfigError) as caught:
         load_gateway(path, {})
 
-    assert str(caught.value).replace(str(path), "FILE") == message
+    assert caught.value.message.replace(str(path), "FILE") == message
     assert caught.value.hint == hint
 
 

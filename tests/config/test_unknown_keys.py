@@ -29,7 +29,7 @@ def written(folder: Path, text: str, name: str) -> Path:
 def refused(path: Path) -> tuple[str, str]:
     with pytest.raises(ConfigError) as caught:
         load_gateway(path, {})
-    return re.sub(r" in `.*`", "", str(caught.value)), caught.value.hint or ""
+    return re.sub(r" in `.*`", "", caught.value.message), caught.value.hint or ""
 
 
 @pytest.mark.parametrize("name", ["servers.yaml", ".mcp.json", "toolfold.yaml"])

@@ -311,7 +311,7 @@ def test_a_client_is_found_by_its_id_or_its_name() -> None:
     assert client_named("Claude Desktop").id == "claude-desktop"
     with pytest.raises(ConfigError) as caught:
         client_named("curser")
-    assert (str(caught.value), caught.value.hint) == (
+    assert (caught.value.message, caught.value.hint) == (
         "no client is named `curser`",
         "did you mean `cursor`?",
     )
@@ -650,7 +650,7 @@ def test_only_is_refused_where_a_server_would_be_lost(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         plan_install(machine, CLIENTS["cursor"], config, only=True)
 
-    assert str(caught.value) == f"`github`, `files`, `web` of Cursor are not in `{config}`"
+    assert caught.value.message == f"`github`, `files`, `web` of Cursor are not in `{config}`"
     assert caught.value.hint == "run `toolfold import --from cursor` first"
     assert user_path(CLIENTS["cursor"], machine).read_bytes() == before
 
@@ -884,7 +884,7 @@ def test_what_cannot_be_changed_without_risk_is_not_changed(
     with pytest.raises(EditError) as caught:
         add(text, form, container, {"toolfold": {"command": "x"}}, Path("f"))
 
-    assert str(caught.value) == "`f` is written in a way that cannot be changed without risk"
+    assert caught.value.message == "`f` is written in a way that cannot be changed without risk"
 
 
 # ---- the commands
@@ -1048,7 +1048,8 @@ def test_install_prints_the_entry_where_the_file_cannot_be_changed(at_home: Mach
 
     result = CliRunner().invoke(install.command, ["goose"])
 
-    assert str(result.exception) == (
+    assert isinstance(result.exception, ConfigError)
+    assert result.exception.message == (
         f"`{path}` is written in a way that cannot be changed without risk"
     )
     assert yaml.safe_load(result.stdout)["extensions"]["toolfold"]["cmd"] == own_command()[0]
@@ -1059,7 +1060,7 @@ def test_install_wants_a_configuration_first(at_home: Machine) -> None:
     with pytest.raises(ConfigError) as caught:
         ran(install.command, "cursor")
 
-    assert str(caught.value) == "there is no configuration to serve"
+    assert caught.value.message == "there is no configuration to serve"
     assert caught.value.hint == (
         "run `toolfold import` to find yours, or give --config FILE with `mcpServers`"
     )
@@ -1143,7 +1144,7 @@ def test_a_live_tool_is_called_and_its_arguments_are_checked(live: Path) -> None
     assert len(audit.read_text("utf-8").splitlines()) == 2
     with pytest.raises(ToolfoldError) as caught:
         called()
-    assert str(caught.value) == "a__greet was not called: missing argument 'name'"
+    assert caught.value.message == "a__greet was not called: missing argument 'name'"
     assert caught.value.hint == "a__greet(name: string, times?: integer)"
 
 

@@ -116,7 +116,7 @@ def _planned(
         return plan_install(machine, client, path, name=name, scope=scope, only=only)
     except EditError as error:
         click.echo(pasted(machine, client, path, name=name), nl=False)
-        raise ConfigError(str(error), hint="put the entry above into it by hand") from None
+        raise ConfigError(error.message, hint="put the entry above into it by hand") from None
 
 
 def _list(machine: Machine, *, as_json: bool) -> None:

@@ -88,6 +88,7 @@ from toolfold.prompts.discovery import (
     no_match,
     schema_cut,
     search_for_it,
+    text_cut,
 )
 from toolfold.prompts.servers import (
     CANNOT_ASK,
@@ -192,6 +193,7 @@ __all__ = [
     "source_counts",
     "source_name",
     "stub_search_tool",
+    "text_cut",
     "timed_out",
     "unknown_arguments",
     "unreadable_arguments",

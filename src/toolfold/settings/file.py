@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.errors import ConfigError
-from toolfold.settings.check import suggestion
 from toolfold.settings._nearness import nearly
+from toolfold.settings.check import suggestion
 
 if TYPE_CHECKING:
     from yaml import Node

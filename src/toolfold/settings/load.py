@@ -103,7 +103,7 @@ def _merged(layers: list[dict[str, Given]]) -> Settings:
         return Settings(**values)
     except ConfigError as error:
         place = where.get("search_default_limit") or where.get("max_search_limit", "")
-        raise ConfigError(f"{error}{place}", hint=error.hint) from None
+        raise ConfigError(f"{error.message}{place}", hint=error.hint) from None
 
 
 def _from_file(block: Place | None) -> Iterator[tuple[str, Given]]:
