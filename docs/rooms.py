@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_json_values", "_terminal"),
     ("tool", "_schema_extent"),
     ("scope", "_signature", "tokens", "redact", "prompts"),
+    ("_unknown_arguments",),
     ("settings", "answer", "arguments", "invisible"),
     ("wire",),
     ("catalog", "_costs", "_intake"),

@@ -256,6 +256,8 @@ def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
             "a was not run: they are odd. Send one JSON object.",
         ),
         (prompts.description_cut(), "(Texts were shortened to fit.)"),
+        (prompts.unknown_argument("a", "b"), "unknown argument 'a', did you mean 'b'?"),
+        (prompts.text_cut(12_000), "(Cut: the whole text has 12,000 characters.)"),
         (
             prompts.schema_cut("a(b)"),
             "(The schema is too long to show.) Signature: a(b)",

@@ -55,7 +55,7 @@ def test_a_bare_string_of_patterns_is_refused_with_the_fix(field: str) -> None:
         with pytest.raises(ConfigError) as caught:
             make(**patterns)
 
-        assert str(caught.value) == f"`{field}` is the string 'github.*', not a list of patterns"
+        assert caught.value.message == f"`{field}` is the string 'github.*', not a list of patterns"
         assert caught.value.hint == "write ['github.*']"
 
 

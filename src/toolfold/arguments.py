@@ -20,6 +20,7 @@ from toolfold._json_values import fast_bytes
 from toolfold._memo import Memo
 from toolfold._schema_extent import Extent, TooFarError, Visits, extent_of, visits
 from toolfold._signature import follow
+from toolfold._unknown_arguments import unknown_arguments
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "compiles_at_once",
     "read_arguments",
     "schema_problem",
+    "unknown_faults",
 ]
 
 SCHEMA_LIMIT = 1_000_000
@@ -130,6 +132,18 @@ def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
     if is_object(repaired) and _is_valid(compiled.validator, repaired):
         return Checked(repaired)
     return Checked(arguments, _faults(compiled.validator, repaired, found))
+
+
+def unknown_faults(tool: Tool, arguments: Mapping[str, Json]) -> tuple[Fault, ...]:
+    """Return a fault for each argument that the tool's schema does not name.
+
+    A schema that cannot be used names nothing to hold a call to.
+    """
+    if _compiled(tool).validator is None:
+        return ()
+    strange = unknown_arguments(tool.parameters, arguments)
+    said = (prompts.unknown_argument(cut(name, 80), near) for name, near in strange.items())
+    return tuple(Fault("", one_line(text, 240)) for text in islice(said, _FAULTS_AT_MOST))
 
 
 def schema_problem(tool: Tool) -> str | None:

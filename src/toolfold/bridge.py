@@ -17,7 +17,7 @@ from toolfold._bounds import one_line, visible
 from toolfold._render import describe_text, fitting, names_text, search_text
 from toolfold._signature import signature
 from toolfold.answer import Answer, Hit, Invocation
-from toolfold.arguments import check, compiles_at_once, read_arguments
+from toolfold.arguments import check, compiles_at_once, read_arguments, unknown_faults
 from toolfold.catalog import Catalog
 from toolfold.search import Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
@@ -255,9 +255,12 @@ class Bridge:
             text = prompts.unreadable_arguments(tool.shown_name, read, signature(tool))
             return _mistake(text, session)
         checked = check(tool, read)
-        if checked.faults:
+        faults = checked.faults
+        if not faults and self.settings.unknown_arguments == "refuse":
+            faults = unknown_faults(tool, checked.arguments)
+        if faults:
             return _mistake(
-                prompts.bad_arguments(tool.shown_name, checked.faults, signature(tool)), session
+                prompts.bad_arguments(tool.shown_name, faults, signature(tool)), session
             )
         return Invocation(tool, checked.arguments, via, session.moved_on())
 

@@ -9,7 +9,7 @@
     └── MissingExtraError    an optional part of toolfold is not installed
 
 A model's mistake is none of these: `resolve` answers it with a text. Every error has
-the clause that says what is wrong as its text and, in `hint`, what to do about it.
+the clause that says what is wrong in `message` and, in `hint`, what to do about it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,15 @@ class ToolfoldError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
+        self.message = message
         self.hint = hint
 
 
 class ConfigError(ToolfoldError):
-    """The settings cannot be used."""
+    """The settings cannot be used. Its text is the clause and the hint in one."""
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class CatalogError(ToolfoldError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from toolfold import prompts
 from toolfold._costs import list_tokens, tool_costs
@@ -19,11 +20,12 @@ from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog, owner
 from toolfold.errors import ConfigError, NameClashError
-from toolfold.gate import GateVerdict, judge
+from toolfold.gate import GateVerdict, judge, say_unmatched
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
+from toolfold.settings.check import suggestion
 from toolfold.settings.model import StrategyName
 from toolfold.strategy import ListChange, strategy_of
 from toolfold.tokens import TokenCounter, context_window, estimate
@@ -197,13 +199,12 @@ def fold(
         NameClashError: Two tools have one name, or one has the name of a bridge tool.
         ConfigError: The settings cannot be used.
     """
-    settings = settings or Settings()
+    settings = _checked_settings(settings)
+    _check_arguments(context_length, scope, shape)
     if core:
         settings = replace(settings, core=(*settings.core, *_names(core)))
     session = session or Session()
     context_length = context_length or context_window(model)
-    if context_length is not None and context_length < 0:
-        raise ConfigError(f"`context_length` is {context_length}", hint="write a number of tokens")
     lenient = settings.enabled == "off"
     entries = intake(tools, settings, scope, shape, lenient=lenient)
     out = shape or default_shape(entries)
@@ -212,8 +213,12 @@ def fold(
     is_folded = any(t.name in prompts.BRIDGE_NAMES and prompts.is_own(t) for t in every)
     if not lenient and not is_folded:
         _refuse_bridge_names(every)
-    costs = tool_costs(entries, out, count)
-    verdict = judge(every, costs, settings, context_length, is_folded=is_folded)
+    if scope.holds_everything:
+        say_unmatched(every, settings)
+    costs, tokens_before = tool_costs(entries, out, count), list_tokens(entries, out, count)
+    verdict = judge(
+        every, costs, settings, context_length, is_folded=is_folded, whole=tokens_before
+    )
 
     catalog = _catalog(every, lenient=lenient)
     strategy = strategy_of(settings)
@@ -222,7 +227,7 @@ def fold(
         shape=out,
         verdict=verdict,
         context_length=context_length,
-        tokens_before=list_tokens(entries, out, count),
+        tokens_before=tokens_before,
         tools_before=len(every),
         bridge=Bridge(
             catalog,
@@ -297,6 +302,34 @@ class _Assembly:
 
 
 _NO_CHANGE = ListChange({}, (), "", (), 0)
+
+
+def _checked_settings(settings: object) -> Settings:
+    if settings is None:
+        return Settings()
+    if not isinstance(settings, Settings):
+        raise ConfigError(
+            f"`settings` is a {type(settings).__name__}",
+            hint="write `Settings(threshold_pct=5)`, or read a file with `load_settings`",
+        )
+    return settings
+
+
+def _check_arguments(context_length: object, scope: object, shape: object) -> None:
+    if context_length is not None and not _is_count(context_length):
+        raise ConfigError(
+            f"`context_length` is {context_length!r}", hint="write a number of tokens, as 128_000"
+        )
+    if not isinstance(scope, Scope):
+        raise ConfigError(f"`scope` is {scope!r}", hint='write `Scope(("github__*",))`')
+    shapes = list(get_args(Shape))
+    if shape is not None and shape not in shapes:
+        hint = suggestion(str(shape), shapes, what="shapes")
+        raise ConfigError(f"`shape` is {shape!r}", hint=hint)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -6,15 +6,20 @@ policy `always` fold whenever folding is not off, the rest when the gate opens.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from toolfold._memo import Memo
 from toolfold.scope import matches
 from toolfold.settings import Settings
 from toolfold.strategy import strategy_of
 from toolfold.tool import Policy, Tool
 
-__all__ = ["UNKNOWN_WINDOW_TOKENS", "GateVerdict", "judge"]
+__all__ = ["UNKNOWN_WINDOW_TOKENS", "GateVerdict", "judge", "say_unmatched"]
+
+_log = logging.getLogger(__name__)
+_LOOKED_AT: Memo[str, bool] = Memo(4_096)
 
 UNKNOWN_WINDOW_TOKENS = 20_000
 """What the deferrable schemas may take where the context window is not known."""
@@ -43,6 +48,7 @@ def judge(
     context_length: int | None,
     *,
     is_folded: bool = False,
+    whole: int | None = None,
 ) -> GateVerdict:
     """Return what folds, given the tools of the scope and what each costs.
 
@@ -52,10 +58,12 @@ def judge(
         settings: How to fold.
         context_length: The model's window, if it is known.
         is_folded: Whether the list holds an earlier fold's bridge.
+        whole: What the whole list costs; its parts, each rounded up, cost no more together.
     """
     policies = policies_of(tools, settings)
     deferrable = [i for i, own in enumerate(policies) if own != "never"]
     cost = sum(tokens[i] for i in deferrable)
+    cost = cost if whole is None else min(cost, whole)
     threshold = threshold_tokens(settings, context_length)
 
     def verdict(which: Literal["all", "always", "none"], reason: str) -> GateVerdict:
@@ -89,6 +97,24 @@ def judge(
     if any(own == "always" for own in policies):
         return verdict("always", f"{reason}; tools with policy `always` fold all the same")
     return verdict("none", reason)
+
+
+def say_unmatched(tools: Sequence[Tool], settings: Settings) -> None:
+    """Say, once for each, which patterns of open tools match none of the tools.
+
+    Presets are left out: they name what some host has, not what must be there.
+
+    Args:
+        tools: All the tools there are, whoever may use them.
+        settings: How to fold.
+    """
+    for key, patterns in (("core", settings.core), ("never_defer", settings.never_defer)):
+        for pattern in patterns if tools else ():
+            if pattern.startswith("preset:") or _LOOKED_AT.get(pattern):
+                continue
+            _LOOKED_AT.put(pattern, True)
+            if not any(matches(tool, (pattern,)) for tool in tools):
+                _log.warning("`%s` names %r, which none of %d tools is", key, pattern, len(tools))
 
 
 def policies_of(tools: Sequence[Tool], settings: Settings) -> list[Policy]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import is_
 
+from toolfold import prompts
 from toolfold._bounds import ELLIPSIS, cut
 from toolfold._characters import has_hidden, runs
 from toolfold._json_values import compact
@@ -86,6 +87,8 @@ def shown(text: str, limit: int | None = None) -> str:
 def shown_tool(tool: Tool, limit: int) -> Tool:
     """Return a tool whose texts hide nothing; the very same one where they do not already.
 
+    A text longer than the limit is cut, and says so at its end.
+
     Names, enumerations and defaults stay as they are, since calls must carry them back to
     the server unchanged.
     """
@@ -93,8 +96,8 @@ def shown_tool(tool: Tool, limit: int) -> Tool:
     if raw is not None and raw is tool.raw:
         return tool
     changes: dict[str, Json] = {
-        "description": shown(tool.description, limit),
-        "title": None if tool.title is None else shown(tool.title, limit),
+        "description": _passed_on(tool.description, limit),
+        "title": None if tool.title is None else _passed_on(tool.title, limit),
         "parameters": _shown_texts(tool.parameters, limit, _DEPTH),
         "annotations": _shown_texts(tool.annotations, limit, _DEPTH),
     }
@@ -177,12 +180,21 @@ def _shown_texts(value: Json, limit: int, depth: int) -> Json:
     if not is_mapping(value):
         return value
     fields = {
-        key: shown(inner, limit)
+        key: _passed_on(inner, limit)
         if key in _READ and isinstance(inner, str)
         else _shown_texts(inner, limit, depth - 1)
         for key, inner in value.items()
     }
     return value if all(map(is_, fields.values(), value.values())) else fields
+
+
+def _passed_on(text: str, limit: int) -> str:
+    """Return a text for reading that hides nothing and, where it is cut, not that either."""
+    if len(text) <= limit and len(whole := shown(text)) <= limit:
+        return whole
+    note = prompts.text_cut(len(text))
+    room = limit - len(note) - 1
+    return f"{shown(text, room)} {note}" if room >= len(note) else shown(text, limit)
 
 
 def _written_out(text: str) -> Iterator[str]:

@@ -93,6 +93,79 @@ def test_a_named_configuration_without_tools_is_an_error_and_not_the_demo(
     )
 
 
+CHAT = ["chat", "--script", "demo"]
+
+
+@pytest.mark.parametrize("arguments", [*LIVE, CHAT], ids=lambda given: given[0])
+@pytest.mark.parametrize("text", ["", "{}", "mcpServers: {}", "tools: {tool_search: true}"])
+def test_the_demo_stands_in_for_no_file_that_was_named(
+    arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("named.yaml").write_text(text, "utf-8")
+    said = "error: `named.yaml` names no servers and no functions\n"
+
+    by_flag = run(*arguments, "--config", "named.yaml")
+    monkeypatch.setenv("TOOLFOLD_CONFIG", "named.yaml")
+    by_variable = run(*arguments)
+
+    assert (by_flag.code, by_flag.out) == (by_variable.code, by_variable.out) == (2, "")
+    assert by_flag.err.startswith(said)
+    assert by_variable.err.startswith(said)
+
+
+@pytest.mark.parametrize("arguments", [*LIVE, CHAT], ids=lambda given: given[0])
+def test_a_configuration_that_is_not_there_or_no_name_at_all_is_an_error(
+    arguments: list[str],
+) -> None:
+    Path("tools.json").write_text('[{"name": "a"}]', "utf-8")
+
+    missing = run(*arguments, "--config", "nowhere.yaml")
+    blank = run(*arguments, "--config", "")
+    no_configuration = run(*arguments, "--config", "tools.json")
+
+    assert (missing.code, missing.out) == (2, "")
+    assert missing.err.startswith("error: cannot read `nowhere.yaml`: ")
+    assert (blank.code, blank.out) == (2, "")
+    assert blank.err.startswith("error: --config is blank: name a file, or leave it out\n")
+    assert (no_configuration.code, no_configuration.out) == (2, "")
+    assert no_configuration.err.startswith("error: the file is no mapping in `tools.json`")
+
+
+def test_a_configuration_beside_a_catalog_must_be_there_too() -> None:
+    Path("tools.json").write_text('[{"name": "a"}]', "utf-8")
+
+    ran = run("list", "--catalog", "tools.json", "--config", "nowhere.yaml")
+
+    assert (ran.code, ran.out) == (2, "")
+
+
+@pytest.mark.parametrize("arguments", [*LIVE, CHAT], ids=lambda given: given[0])
+def test_the_demo_stands_in_for_no_file_that_names_servers(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    own = tmp_path / "config" / "toolfold" / "toolfold.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("mcpServers: {a: {command: x, disabled: true}}", "utf-8")
+
+    ran = run(*arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: every server of `{own}` is disabled\n")
+
+
+@pytest.mark.parametrize("arguments", [*LIVE, CHAT], ids=lambda given: given[0])
+def test_beside_a_found_file_of_settings_alone_the_demo_stands_and_the_first_line_says_so(
+    arguments: list[str],
+) -> None:
+    Path("toolfold.yaml").write_text("tools: {tool_search: {enabled: on}}", "utf-8")
+
+    ran = run(*arguments)
+
+    said = "`toolfold.yaml` has settings alone: these are the demo's tools"
+    assert ran.code == 0
+    assert ran.err.splitlines()[0] == said
+
+
 @pytest.mark.parametrize("arguments", LIVE, ids=lambda given: given[0])
 @pytest.mark.parametrize("block", ["mcpServers: {a: {command: x}}", "functions: {a: ./a.py}"])
 def test_a_folders_own_file_with_programs_is_refused_unless_it_is_named(

@@ -235,7 +235,7 @@ def test_a_trace_that_cannot_be_read_names_the_line(lines: list[str], error: str
     with pytest.raises(CatalogError) as caught:
         read_trace("bad.jsonl")
 
-    assert str(caught.value) == error
+    assert caught.value.message == error
     assert caught.value.hint
 
 
@@ -243,7 +243,7 @@ def test_a_strategy_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         arms_named(["bride"], "strategy")
 
-    assert str(caught.value) == "no strategy is named 'bride'"
+    assert caught.value.message == "no strategy is named 'bride'"
 
 
 # ---- growth
@@ -307,7 +307,7 @@ def test_a_catalog_without_descriptions_cannot_be_asked_for_anything() -> None:
     with pytest.raises(CatalogError) as caught:
         growth(Catalog([Tool("a")]))
 
-    assert str(caught.value) == "the catalog has no tool with a description that can be called"
+    assert caught.value.message == "the catalog has no tool with a description that can be called"
 
 
 def test_a_sample_is_what_the_schema_takes_but_for_a_pattern_or_an_object_of_anything() -> None:

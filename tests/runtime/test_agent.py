@@ -136,6 +136,18 @@ def test_the_model_sees_the_bridge_and_the_note_on_it_and_nothing_else_changes_p
     assert model.requests[0].system.startswith("Be brief.\n\nNot all of your tools are listed.")
 
 
+def test_searches_in_vain_are_counted_anew_with_the_users_next_message() -> None:
+    vain = [calls(("tool_search", {"query": f"xyzzy{i} qqqq{i}"})) for i in range(4)]
+    agent = agent_of(*vain[:2], says("no"), *vain[2:], says("no"))
+    conversation = agent.conversation()
+
+    wait(conversation.ask("one thing"))
+    first = conversation.session.fruitless
+    wait(conversation.ask("quite another"))
+
+    assert (first, conversation.session.fruitless) == (2, 2)
+
+
 def test_a_tool_that_is_added_between_turns_is_there_on_the_next() -> None:
     registry = calendar()
     agent = agent_of(

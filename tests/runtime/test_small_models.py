@@ -924,7 +924,7 @@ def test_a_profile_is_found_by_its_name() -> None:
     with pytest.raises(ConfigError) as caught:
         profile_named("tiny")
 
-    assert str(caught.value) == "the profile is 'tiny'"
+    assert caught.value.message == "the profile is 'tiny'"
     assert caught.value.hint == "write standard | small"
 
 
@@ -932,7 +932,7 @@ def test_a_profile_with_an_unknown_setting_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         Profile("mine", {"colour": "red"}).apply(Settings())
 
-    assert str(caught.value) == "the profile 'mine' has the unknown setting 'colour'"
+    assert caught.value.message == "the profile 'mine' has the unknown setting 'colour'"
     assert caught.value.hint == "use a key of the settings reference"
 
 

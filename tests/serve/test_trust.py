@@ -104,7 +104,10 @@ def test_the_texts_of_a_tool_are_shown_at_every_depth_and_its_names_and_values_s
         "title": "a[U+200B]",
         "properties": {
             "description": {"type": "string", "description": "x[U+202E]", "enum": ["a\u200b"]},
-            "k\u200b": {"description": "y" * 99 + "…", "default": "d\u200b"},
+            "k\u200b": {
+                "description": "y" * 57 + "… (Cut: the whole text has 200 characters.)",
+                "default": "d\u200b",
+            },
         },
     }
     assert result.raw is not None

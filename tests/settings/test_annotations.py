@@ -146,7 +146,7 @@ def test_what_is_no_hint_is_refused_with_the_fix(value: Any, message: str, hint:
     with pytest.raises(ConfigError) as caught:
         Settings(annotations=value)
 
-    assert (str(caught.value), caught.value.hint) == (message, hint)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
 @pytest.mark.parametrize("enabled", ["on", "off"])

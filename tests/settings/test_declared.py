@@ -71,7 +71,7 @@ def test_a_value_of_another_kind_is_refused(values: dict[str, Any], message: str
     with pytest.raises(ConfigError) as caught:
         Example(**values)
 
-    assert str(caught.value) == message
+    assert caught.value.message == message
 
 
 def test_the_keys_of_an_inner_block_stand_behind_its_name() -> None:

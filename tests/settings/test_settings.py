@@ -25,7 +25,7 @@ def refused(
     with pytest.raises(ConfigError) as caught:
         load_settings(file, environ=environ or {}, **arguments)
     place = str(file) if file else "no file"
-    return str(caught.value).replace(place, "FILE"), caught.value.hint
+    return caught.value.message.replace(place, "FILE"), caught.value.hint
 
 
 def test_the_defaults_are_those_of_the_reference_and_the_issue() -> None:
@@ -117,7 +117,7 @@ def test_a_bare_string_as_the_core_of_a_fold_is_refused_with_the_fix() -> None:
     with pytest.raises(ConfigError) as caught:
         fold([Tool("a")], core="read_file")
 
-    assert str(caught.value) == "`core` is the text 'read_file', not a list"
+    assert caught.value.message == "`core` is the text 'read_file', not a list"
     assert caught.value.hint == "write ['read_file']"
 
 
@@ -400,7 +400,7 @@ def test_every_variable_is_read(variable: str) -> None:
     try:
         found = load_settings(environ={variable: "7"})
     except ConfigError as error:
-        assert str(error).endswith(f"in the environment variable {variable}")
+        assert error.message.endswith(f"in the environment variable {variable}")
     else:
         assert found != Settings()
 
@@ -485,7 +485,7 @@ def test_settings_are_frozen_and_checked_when_made() -> None:
     with pytest.raises(ConfigError) as caught:
         Settings(threshold_pct=200)
 
-    assert str(caught.value) == "`threshold_pct` is 200"
+    assert caught.value.message == "`threshold_pct` is 200"
     with pytest.raises(AttributeError):
         Settings().enabled = "on"  # type: ignore[misc]
     assert Settings(core=["b", "a", "b"]).core == ("b", "a")  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from toolfold import ConfigError
 from toolfold.cli import call, import_, install
 from toolfold.cli import list as list_command
 from toolfold.config import load_gateway, user_config
-from toolfold.errors import ToolfoldError
+from toolfold.errors import MissingExtraError, ToolfoldError
 from toolfold.setup.client_programs import (
     CLIENTS,
     ClientProgram,
@@ -311,7 +311,7 @@ def test_a_client_is_found_by_its_id_or_its_name() -> None:
     assert client_named("Claude Desktop").id == "claude-desktop"
     with pytest.raises(ConfigError) as caught:
         client_named("curser")
-    assert (str(caught.value), caught.value.hint) == (
+    assert (caught.value.message, caught.value.hint) == (
         "no client is named `curser`",
         "did you mean `cursor`?",
     )
@@ -607,6 +607,41 @@ def test_only_takes_the_others_out_and_undoing_brings_them_back(tmp_path: Path, 
     assert undone.back == change.gone
 
 
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_entered_twice_the_second_time_with_only_one_undo_gives_everything_back(
+    tmp_path: Path, name: str
+) -> None:
+    machine = furnished(tmp_path)
+    client = CLIENTS[name]
+    config = imported(machine).target
+    path = user_path(client, machine)
+    original, ours = path.read_bytes(), config.read_bytes()
+
+    apply(plan_install(machine, client, config))
+    apply(plan_install(machine, client, config, only=True))
+    apply(plan_removal(machine, client))
+
+    assert path.read_bytes() == original
+    assert config.read_bytes() == ours
+    assert not plan_removal(machine, client).is_needed
+
+
+def test_an_entry_that_was_renewed_is_gone_after_one_undo(tmp_path: Path) -> None:
+    machine = furnished(tmp_path, "cursor")
+    client = CLIENTS["cursor"]
+    config = imported(machine).target
+    other = config.with_name("other.yaml")
+    other.write_bytes(config.read_bytes())
+    path = user_path(client, machine)
+    original = path.read_bytes()
+
+    apply(plan_install(machine, client, config))
+    apply(plan_install(machine, client, other))
+    apply(plan_removal(machine, client))
+
+    assert path.read_bytes() == original
+
+
 def test_only_is_refused_where_a_server_would_be_lost(tmp_path: Path) -> None:
     machine = furnished(tmp_path, "cursor", "junie")
     config = imported(machine, "junie").target
@@ -615,7 +650,7 @@ def test_only_is_refused_where_a_server_would_be_lost(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         plan_install(machine, CLIENTS["cursor"], config, only=True)
 
-    assert str(caught.value) == f"`github`, `files`, `web` of Cursor are not in `{config}`"
+    assert caught.value.message == f"`github`, `files`, `web` of Cursor are not in `{config}`"
     assert caught.value.hint == "run `toolfold import --from cursor` first"
     assert user_path(CLIENTS["cursor"], machine).read_bytes() == before
 
@@ -849,7 +884,7 @@ def test_what_cannot_be_changed_without_risk_is_not_changed(
     with pytest.raises(EditError) as caught:
         add(text, form, container, {"toolfold": {"command": "x"}}, Path("f"))
 
-    assert str(caught.value) == "`f` is written in a way that cannot be changed without risk"
+    assert caught.value.message == "`f` is written in a way that cannot be changed without risk"
 
 
 # ---- the commands
@@ -954,6 +989,40 @@ def test_install_says_what_it_did_and_what_comes_next(at_home: Machine) -> None:
     assert (at_home.home / ".cursor/mcp.json").read_text("utf-8") == CURSOR
 
 
+def test_a_second_undo_says_that_there_is_nothing_and_what_there_is(at_home: Machine) -> None:
+    put(user_path(CLIENTS["cursor"], at_home), CURSOR)
+    ran(import_.command)
+    ran(install.command, "cursor", "--name", "mine")
+
+    assert ran(install.command, "cursor", "--undo") == (
+        0,
+        "",
+        "toolfold is not in ~/.cursor/mcp.json\n"
+        "`mine` there starts toolfold: --name mine takes it out\n",
+    )
+    ran(install.command, "cursor", "--undo", "--name", "mine")
+    assert ran(install.command, "cursor", "--undo")[2] == "toolfold is not in ~/.cursor/mcp.json\n"
+
+
+def test_install_without_what_serving_needs_touches_no_file(
+    at_home: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = user_path(CLIENTS["cursor"], at_home)
+    put(path, CURSOR)
+    ran(import_.command)
+    ran(install.command, "cursor")
+    before = {file: file.read_bytes() for file in path.parent.iterdir()}
+    monkeypatch.setitem(sys.modules, "mcp", None)
+
+    for flags in ([], ["--only"], ["--dry-run"]):
+        with pytest.raises(MissingExtraError, match=r"`toolfold serve`.* needs the `mcp` extra"):
+            ran(install.command, "cursor", *flags)
+
+    assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+    assert ran(install.command, "cursor", "--undo")[0] == 0
+    assert path.read_text("utf-8") == CURSOR
+
+
 def test_install_prints_what_would_change(at_home: Machine) -> None:
     put(user_path(CLIENTS["junie"], at_home), JUNIE)
     ran(import_.command)
@@ -979,7 +1048,8 @@ def test_install_prints_the_entry_where_the_file_cannot_be_changed(at_home: Mach
 
     result = CliRunner().invoke(install.command, ["goose"])
 
-    assert str(result.exception) == (
+    assert isinstance(result.exception, ConfigError)
+    assert result.exception.message == (
         f"`{path}` is written in a way that cannot be changed without risk"
     )
     assert yaml.safe_load(result.stdout)["extensions"]["toolfold"]["cmd"] == own_command()[0]
@@ -990,7 +1060,7 @@ def test_install_wants_a_configuration_first(at_home: Machine) -> None:
     with pytest.raises(ConfigError) as caught:
         ran(install.command, "cursor")
 
-    assert str(caught.value) == "there is no configuration to serve"
+    assert caught.value.message == "there is no configuration to serve"
     assert caught.value.hint == (
         "run `toolfold import` to find yours, or give --config FILE with `mcpServers`"
     )
@@ -1074,7 +1144,7 @@ def test_a_live_tool_is_called_and_its_arguments_are_checked(live: Path) -> None
     assert len(audit.read_text("utf-8").splitlines()) == 2
     with pytest.raises(ToolfoldError) as caught:
         called()
-    assert str(caught.value) == "a__greet was not called: missing argument 'name'"
+    assert caught.value.message == "a__greet was not called: missing argument 'name'"
     assert caught.value.hint == "a__greet(name: string, times?: integer)"
 
 

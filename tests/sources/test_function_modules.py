@@ -62,7 +62,7 @@ def entry(folder: Path, text: str, name: str = "shop_tools.py", **more: object) 
 def refused(given: FunctionModule) -> tuple[str, str | None]:
     with pytest.raises(ConfigError) as caught:
         load_functions(given)
-    return str(caught.value).replace(str(given.folder), "DIR"), caught.value.hint
+    return caught.value.message.replace(str(given.folder), "DIR"), caught.value.hint
 
 
 def test_the_public_functions_of_a_file_are_tools_of_its_source(tmp_path: Path) -> None:

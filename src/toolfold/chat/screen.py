@@ -113,7 +113,7 @@ class Screen:
 
     def fault(self, error: ToolfoldError) -> None:
         """Show an error and its fix."""
-        self.line(f"{styled('error', 'red', 'bold')}: {one_line(str(error), 2_000)}")
+        self.line(f"{styled('error', 'red', 'bold')}: {one_line(error.message, 2_000)}")
         if error.hint:
             self.line(f"{styled('hint', 'cyan')}: {one_line(error.hint, 2_000)}")
 

@@ -106,6 +106,8 @@ def command(
         if replay
         else open_model(model, base_url, api, api_key_env, instead="toolfold chat --script demo")
     )
+    if catalog is None and not tools:
+        options.open_tools(None, config)  # the demo stands in for no file that was named
     settings, live = _configured(config)
     hub = _hub(live) if live else None
     own, own_system = _own_tools(catalog, tools, live)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from toolfold.cli import options
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from toolfold.setup.client_programs import ClientProgram, Machine
@@ -72,6 +72,7 @@ def command(
     if undo:
         change = plan_removal(machine, chosen, name=name, scope=scope)
     else:
+        _refuse_without_mcp()
         change = _planned(machine, chosen, config, name=name, scope=scope, only=only)
     if dry_run and not as_json:
         if change.is_needed:
@@ -83,6 +84,14 @@ def command(
         options.print_json(_object(change, copy, written=change.is_needed and not dry_run))
     else:
         _tell(change, machine, copy, dry_run=False, undo=undo)
+
+
+def _refuse_without_mcp() -> None:
+    """Refuse to enter a command that could not serve."""
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise MissingExtraError("`toolfold serve`, which the client would start,", "mcp")
 
 
 def _planned(
@@ -107,7 +116,7 @@ def _planned(
         return plan_install(machine, client, path, name=name, scope=scope, only=only)
     except EditError as error:
         click.echo(pasted(machine, client, path, name=name), nl=False)
-        raise ConfigError(str(error), hint="put the entry above into it by hand") from None
+        raise ConfigError(error.message, hint="put the entry above into it by hand") from None
 
 
 def _list(machine: Machine, *, as_json: bool) -> None:
@@ -151,6 +160,8 @@ def _tell(
     if not change.is_needed:
         state = "is not in" if undo else "is already in"
         click.echo(f"{change.name} {state} {where}", err=True)
+        for name in change.named:
+            click.echo(f"`{name}` there starts toolfold: --name {name} takes it out", err=True)
         return
     verb = "would write" if dry_run else "wrote"
     click.echo(f"{verb} {where}", err=True)

@@ -88,9 +88,9 @@ class LazyGroup(click.Group):
         except click.ClickException as error:
             _fail(_clause(error.format_message()), None, 1)
         except (ConfigError, CatalogError) as error:
-            _fail(str(error), error.hint, 2)
+            _fail(error.message, error.hint, 2)
         except ToolfoldError as error:
-            _fail(str(error), error.hint, 1)
+            _fail(error.message, error.hint, 1)
         except BrokenPipeError:
             # The reader has what it wanted (`toolfold list | head`).
             sys.stderr.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -42,11 +43,21 @@ live_catalog_option = click.option(
     help="Tools in JSON or JSON lines, any wire shape; - for standard input  "
     "[default: the servers of the configuration, else the bundled demo catalog]",
 )
+
+
+def _named(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse an empty name: an unset variable in a script must not mean another file."""
+    if value is not None and not value.strip():
+        raise click.UsageError("--config is blank: name a file, or leave it out")
+    return value
+
+
 config_option = click.option(
-    "-c", "--config", metavar="FILE", help="Read this file instead of ./toolfold.yaml"
-)
+    "-c", "--config", metavar="FILE", callback=_named,
+    help="Read this file instead of ./toolfold.yaml",
+)  # fmt: skip
 live_config_option = click.option(
-    "-c", "--config", metavar="FILE",
+    "-c", "--config", metavar="FILE", callback=_named,
     help="Settings and servers: toolfold.yaml, or any client's mcp.json  "
     "[default: ./toolfold.yaml, then the user's own]",
 )  # fmt: skip
@@ -78,10 +89,7 @@ def open_catalog(
     config: str | None = None,
 ) -> Catalog:
     """Return a catalog within a scope: of a file, of the live servers, or the bundled one."""
-    scope = Scope(allow or ("*",), deny)
-    if file is not None:
-        return load_catalog(file).within(scope)
-    return open_tools(None, config).catalog(scope)
+    return open_tools(file, config).catalog(Scope(allow or ("*",), deny))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +128,34 @@ def open_tools(file: str | None, config: str | None, **arguments: Any) -> Opened
         arguments: The command line's own settings, over those of the file.
 
     Raises:
-        ConfigError: The configuration cannot be used, or was named and has no tools.
+        ConfigError: The configuration cannot be used, or has no tools though it was named
+            or names servers. The demo's tools stand in only for a file of settings alone
+            that was found, and standard error says so.
     """
     from toolfold.config import find_config, load_gateway
 
     if file is not None or find_config(config) is None:
         return OpenedTools(load_settings(config, **arguments), file, None)
     found = load_gateway(config, strict=False, **arguments)
-    if config is not None and not found.has_tools:
+    if found.has_tools:
+        return OpenedTools(found.settings, None, found)
+    _refuse_without_tools(found, is_named=bool(config or os.environ.get("TOOLFOLD_CONFIG")))
+    click.echo(f"`{found.path}` has settings alone: these are the demo's tools", err=True)
+    return OpenedTools(found.settings, None, None)
+
+
+def _refuse_without_tools(found: GatewayConfig, *, is_named: bool) -> None:
+    """Refuse a configuration in whose place the demo must not stand."""
+    if found.disabled:
         raise ConfigError(
-            f"`{config}` names no servers and no functions",
+            f"every server of `{found.path}` is disabled",
+            hint="enable one, or give --catalog FILE",
+        )
+    if is_named:
+        raise ConfigError(
+            f"`{found.path}` names no servers and no functions",
             hint="write `mcpServers` or `functions` into it, or give --catalog FILE",
         )
-    return OpenedTools(found.settings, None, found if found.has_tools else None)
 
 
 def open_servers(config: str | None) -> GatewayConfig | None:

@@ -42,4 +42,4 @@ def _modules(block: Place, folder: Path) -> Iterator[FunctionModule]:
         try:
             yield FunctionModule(name, module, folder=folder)
         except ConfigError as error:
-            raise ConfigError(f"{error}{place.where}", hint=error.hint) from None
+            raise ConfigError(f"{error.message}{place.where}", hint=error.hint) from None

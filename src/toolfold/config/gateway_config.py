@@ -21,8 +21,8 @@ from toolfold.errors import ConfigError
 from toolfold.settings import Settings, load_settings
 from toolfold.settings.block import read_block
 from toolfold.settings.declared import declared
-from toolfold.settings.file import OWN_FILE, Place, read_top, settings_block
-from toolfold.settings.load import settings_in
+from toolfold.settings.file import OWN_FILE, Place, Top, read_top, settings_block
+from toolfold.settings.load import PLACES, settings_in
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
@@ -97,14 +97,15 @@ def load_gateway(
     chosen = find_config(path, environ)
     if chosen is None:
         return GatewayConfig(settings=load_settings(environ=environ, **overrides))
-    top = read_top(chosen, list(declared(Settings)))
+    file = read_top(chosen, {**dict.fromkeys(declared(ServeSettings), "serve"), **PLACES})
+    top = file.blocks
     if not (path or environ.get("TOOLFOLD_CONFIG")) and chosen == Path(OWN_FILE):
         _refuse_unasked(top)
     serve = _serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
     others = {token.env for token in serve.tokens}
     settings = settings_in(
-        settings_block(chosen, top),
+        settings_block(chosen, file),
         {key: value for key, value in environ.items() if key not in others},
         **overrides,
     )
@@ -112,7 +113,7 @@ def load_gateway(
     if strategy is not None:
         serve = replace(serve, mode=None)
     references = References.of(chosen, environ, is_users=chosen == user_config())
-    found = _servers(top, references, strict=strict)
+    found = _servers(file, references, strict=strict)
     functions = _functions(top, chosen.absolute().parent)
     names = {*(server.name for server in found.servers), *found.disabled}
     for entry in functions:
@@ -161,7 +162,8 @@ def user_config() -> Path:
     return platformdirs.user_config_path("toolfold", appauthor=False) / OWN_FILE
 
 
-def _servers(top: Mapping[str, Place], references: References, *, strict: bool) -> Read:
+def _servers(file: Top, references: References, *, strict: bool) -> Read:
+    top = file.blocks
     given = [key for key in _BLOCKS if key in top and top[key].node.value]
     if len(given) > 1:
         raise ConfigError(
@@ -170,7 +172,7 @@ def _servers(top: Mapping[str, Place], references: References, *, strict: bool) 
         )
     if not given:
         return Read((), (), ())
-    return read_servers(top[given[0]], references, strict=strict, key=given[0])
+    return read_servers(top[given[0]], references, strict=strict, key=given[0], is_own=file.is_own)
 
 
 def _functions(top: Mapping[str, Place], folder: Path) -> tuple[FunctionModule, ...]:

@@ -166,7 +166,8 @@ class ServeSettings:
     )
     description_limit: int = setting(
         4_000,
-        "The longest description of a tool that is passed on, in characters.",
+        "The longest description of a tool that is passed on, in characters; a text that is cut "
+        "says so.",
         low=100,
         high=1_000_000,
     )

@@ -14,18 +14,27 @@ from toolfold.settings.declared import declared
 from toolfold.sources.mcp.server import Server
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["ENV_FILE", "ServerEntry", "plain"]
+__all__ = ["ENV_FILE", "OUR_KEYS", "ServerEntry", "plain"]
 
 ENV_FILE = ("envFile", "env_file")
 """The key that names a file of more variables; it goes into a server's `env`."""
 
+OUR_KEYS: tuple[str, ...] = (*declared(Server), "envFile")
+"""The keys that we write in an entry."""
+
 _SAME = {key: (key, *item.also) for key, item in declared(Server).items()} | {"env_file": ENV_FILE}
-_ELSEWHERE = frozenset(
-    "enabled name description display_name icon icons version source bundled trust alwaysAllow "
-    "autoApprove disabledFunctions gallery dev sandbox sandboxEnabled watchPaths settings env_keys "
-    "env_vars env_http_headers bearer_token_env_var startup_timeout_ms required headersHelper "
-    "authProviderType networkTimeout default_tools_approval_mode scopes".split()
+_UNDERSTOOD = frozenset("enabled env_vars env_keys env_http_headers bearer_token_env_var".split())
+_ELSEWHERE = _UNDERSTOOD | frozenset(
+    "name title description display_name icon icons version source sourcePath bundled "
+    "alwaysAllow autoApprove trust default_tools_approval_mode alwaysLoad required isActive "
+    "disabledFunctions supports_parallel_tool_calls sampling "
+    "auth authProviderType oauth_resource oauthClientId oauthPublicClient oauthScopes scopes "
+    "headersHelper targetAudience targetServiceAccount "
+    "gallery dev sandbox sandboxEnabled watchPaths settings metadata remoteConfigured "
+    "extensionName startup_timeout_ms networkTimeout connect_timeout tcp".split()
 )
+"""What other clients write in an entry, to themselves."""
+
 _TRANSPORTS = {
     "stdio": "stdio",
     "local": "stdio",

@@ -7,17 +7,18 @@ out of a reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 from toolfold.config.env_file import parse_env_file
 from toolfold.config.references import ReferenceProblem, References
-from toolfold.config.server_entries import ServerEntry, plain
+from toolfold.config.server_entries import OUR_KEYS, ServerEntry, plain
 from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.redact import redact
+from toolfold.settings._nearness import nearly
 from toolfold.settings.block import checked
+from toolfold.settings.check import suggestion
 from toolfold.settings.declared import declared
 from toolfold.settings.file import Given, Place
 from toolfold.sources.mcp.server import LONGEST_START, Server, Transport
@@ -38,7 +39,12 @@ class Read(NamedTuple):
 
 
 def read_servers(
-    block: Place, references: References, *, strict: bool, key: str = "mcpServers"
+    block: Place,
+    references: References,
+    *,
+    strict: bool,
+    key: str = "mcpServers",
+    is_own: bool = False,
 ) -> Read:
     """Return the servers of a block `mcpServers`.
 
@@ -48,6 +54,9 @@ def read_servers(
         strict: Whether an entry that cannot be used is an error; else it is a server that
             says so.
         key: The block's name, for errors.
+        is_own: Whether the file is ours. There a key that nobody knows is an error of its
+            server; in another program's file only one that is nearly ours is, and the rest
+            is noted.
 
     Raises:
         ConfigError: The block is no mapping; with `strict`, also what is wrong in it.
@@ -57,7 +66,7 @@ def read_servers(
     notes: list[str] = []
     for name, place in block.pairs(f"`{key}`").items():
         try:
-            server = _read_server(name, place, references, notes, key)
+            server = _read_server(name, place, references, notes, key, is_own=is_own)
         except ConfigError as error:
             if strict:
                 raise
@@ -70,7 +79,7 @@ def read_servers(
 
 
 def _read_server(
-    name: str, place: Place, references: References, notes: list[str], key: str
+    name: str, place: Place, references: References, notes: list[str], key: str, *, is_own: bool
 ) -> Server | None:
     """Return the server of one entry, or None where it is disabled."""
     pairs = place.pairs(f"`{key}.{name}`")
@@ -79,7 +88,7 @@ def _read_server(
     entry = plain({k: inner.value for k, inner in pairs.items()})
     reader = _Reader(f"{key}.{name}", place, pairs, entry, references)
     try:
-        return reader.server(name)
+        return reader.server(name, is_own=is_own)
     finally:
         notes += reader.notes
 
@@ -102,15 +111,13 @@ class _Reader:
         self._values = entry.values
         self._references = references
         self._hidden: list[str] = []
-        self.notes = [
-            f"unknown key `{prefix}.{key}`{pairs[key].where} is passed over{_meant(key)}"
-            for key in entry.unknown
-        ]
+        self.notes: list[str] = []
 
-    def server(self, name: str) -> Server | None:
+    def server(self, name: str, *, is_own: bool) -> Server | None:
         """Return the server, or None where it is disabled."""
         if self._own("disabled"):
             return None
+        self._look_at_unknown(is_own=is_own)
         transport = self._transport()
         common: dict[str, Any] = {
             "name": name,
@@ -130,6 +137,15 @@ class _Reader:
         else:
             own = {"url": self._url(), "headers": MappingProxyType(self._mapping("headers"))}
         return Server(**common, **own, hidden=tuple(dict.fromkeys(self._hidden)))
+
+    def _look_at_unknown(self, *, is_own: bool) -> None:
+        for key in self._entry.unknown:
+            what = f"unknown key `{self._prefix}.{key}`{self._pairs[key].where}"
+            if meant := nearly(key, OUR_KEYS):
+                raise ConfigError(what, hint=f"did you mean `{meant}`?")
+            if is_own:
+                raise ConfigError(what, hint=suggestion(key, list(OUR_KEYS)))
+            self.notes.append(f"{what} is passed over")
 
     @property
     def _is_bounded(self) -> bool:
@@ -258,9 +274,3 @@ class _Reader:
             *([step] if step else []),
         ]
         raise ConfigError(f"`{'.'.join(steps)}`{self._where(key)} {clause}", hint=hint)
-
-
-def _meant(key: str) -> str:
-    """Return the nearest key that is known, as the end of a clause."""
-    near = get_close_matches(key, list(declared(Server)), n=1)
-    return f": did you mean `{near[0]}`?" if near else ""

@@ -14,6 +14,7 @@ from toolfold.prompts.arguments import (
     no_object,
     not_an_option,
     not_json,
+    unknown_argument,
     unknown_arguments,
     unreadable_arguments,
     wrong_type,
@@ -88,6 +89,7 @@ from toolfold.prompts.discovery import (
     no_match,
     schema_cut,
     search_for_it,
+    text_cut,
 )
 from toolfold.prompts.servers import (
     CANNOT_ASK,
@@ -194,7 +196,9 @@ __all__ = [
     "source_counts",
     "source_name",
     "stub_search_tool",
+    "text_cut",
     "timed_out",
+    "unknown_argument",
     "unknown_arguments",
     "unreadable_arguments",
     "unreadable_call",

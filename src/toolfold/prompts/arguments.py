@@ -16,6 +16,7 @@ __all__ = [
     "no_object",
     "not_an_option",
     "not_json",
+    "unknown_argument",
     "unknown_arguments",
     "unreadable_arguments",
     "wrong_type",
@@ -56,6 +57,11 @@ def missing_argument(name: str) -> str:
 def unknown_arguments(names: Iterable[str]) -> str:
     """Say which arguments there are not."""
     return "unknown argument " + ", ".join(map(repr, names))
+
+
+def unknown_argument(name: str, near: str | None) -> str:
+    """Say that there is no such argument, and which may have been meant."""
+    return f"unknown argument {name!r}" + (f", did you mean {near!r}?" if near else "")
 
 
 def wrong_type(value: Json, wanted: Iterable[str]) -> str:

@@ -26,6 +26,7 @@ __all__ = [
     "no_match",
     "schema_cut",
     "search_for_it",
+    "text_cut",
 ]
 
 FRUITLESS_AT_MOST = 3
@@ -114,6 +115,11 @@ def search_for_it() -> str:
 def description_cut() -> str:
     """Note on a definition too long to be shown whole."""
     return "(Texts were shortened to fit.)"
+
+
+def text_cut(whole: int) -> str:
+    """Foot of a description that is longer than what is passed on."""
+    return f"(Cut: the whole text has {whole:,} characters.)"
 
 
 def schema_cut(signature: str) -> str:

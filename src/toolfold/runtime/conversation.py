@@ -147,6 +147,7 @@ class Conversation:
         trips = 0
         corrections = 0
         guard = LoopGuard()
+        self.session = self.session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
         note = ""
         if agent.prefetch:

@@ -20,6 +20,7 @@ from toolfold.catalog import Catalog
 from toolfold.dispatch.records import Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.settings import Settings
 from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.sources.source import Source
@@ -144,7 +145,10 @@ def call_tool(
                 tool = found.find(name)
                 if tool is None:
                     raise UnknownToolError(name, near=found.near(name))
-                params = {"name": tool.name, "arguments": _checked(tool, arguments)}
+                params = {
+                    "name": tool.name,
+                    "arguments": _checked(tool, arguments, config.settings),
+                }
                 return await _called(gateway, principal, params, ask)
 
         return asyncio.run(work())
@@ -155,14 +159,17 @@ def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
     return tuple(load_functions(entry) for entry in config.functions)
 
 
-def _checked(tool: Tool, arguments: Mapping[str, Json]) -> dict[str, Json]:
+def _checked(tool: Tool, arguments: Mapping[str, Json], settings: Settings) -> dict[str, Json]:
     """Return the arguments as the tool wants them."""
     from toolfold._signature import signature
-    from toolfold.arguments import check
+    from toolfold.arguments import check, unknown_faults
 
     checked = check(tool, dict(arguments))
-    if checked.faults:
-        what = "; ".join(f"{f.path}: {f.message}" if f.path else f.message for f in checked.faults)
+    faults = checked.faults
+    if not faults and settings.unknown_arguments == "refuse":
+        faults = unknown_faults(tool, checked.arguments)
+    if faults:
+        what = "; ".join(f"{f.path}: {f.message}" if f.path else f.message for f in faults)
         raise CallError(f"{tool.shown_name} was not called: {what}", hint=signature(tool))
     return checked.arguments
 

@@ -34,7 +34,7 @@ def read_block(cls: type[T], block: Place, prefix: str, **more: Any) -> T:
     try:
         return cls(**more, **values)
     except ConfigError as error:
-        raise ConfigError(f"{error}{block.where}", hint=error.hint) from None
+        raise ConfigError(f"{error.message}{block.where}", hint=error.hint) from None
 
 
 def given_in(cls: type, block: Place, prefix: str, what: str = "") -> Iterator[tuple[str, Given]]:
@@ -79,7 +79,7 @@ def checked(cls: type, key: str, given: Given, prefix: str = "") -> Any:
     try:
         return check(f"{prefix}{key}", given.value, known[key].kind)
     except ConfigError as error:
-        raise ConfigError(f"{error}{given.where}", hint=error.hint) from None
+        raise ConfigError(f"{error.message}{given.where}", hint=error.hint) from None
 
 
 def _blocks(cls: type, place: Place, prefix: str) -> Iterator[Any]:

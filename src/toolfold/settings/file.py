@@ -1,16 +1,18 @@
 """The settings that a YAML or JSON file holds, each with the line where it stands.
 
-In a file of our own every key must be known. In that of another host only the block
-`tools.tool_search` is ours; whatever stands beside it is not looked at.
+A file is ours by its name, or by what it holds: `serve`, `functions` or `tools.tool_search`.
+There every key must be known. In that of another program what stands beside our blocks is
+not looked at, unless it is nearly one of them: a slip must not switch a limit off in silence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.errors import ConfigError
+from toolfold.settings._nearness import nearly
 from toolfold.settings.check import suggestion
 
 if TYPE_CHECKING:
@@ -18,14 +20,18 @@ if TYPE_CHECKING:
 
     from toolfold.settings import jsonc
 
-__all__ = ["OWN_FILE", "Given", "Place", "find_block", "is_own", "read_top", "settings_block"]
+__all__ = ["OWN_FILE", "Given", "Place", "Top", "find_block", "read_top", "settings_block"]
 
 OWN_FILE = "toolfold.yaml"
 """The file that is read where none is named and it exists."""
 
 _OWN_NAMES = (OWN_FILE, "toolfold.yml", "toolfold.json")
-_TOP_KEYS = ("tools", "mcpServers", "servers", "functions", "serve")
+_TOP_KEYS = ("tools", "serve", "functions", "mcpServers", "servers")
 _PASSED_OVER = ("$schema", "inputs")  # what editors put beside them
+_HERMES = frozenset(
+    "_config_version model providers agent terminal toolsets platform_toolsets".split()
+)  # any of them makes a file with `tools.tool_search` the one of Hermes Agent
+_OTHERS = {"server": ("opencode.json", "opencode.jsonc")}  # a near key, and whose it is
 
 
 class Given(NamedTuple):
@@ -87,12 +93,22 @@ class Place(NamedTuple):
             ) from None
 
 
-def find_block(path: Path, known: list[str]) -> Place | None:
+class Top(NamedTuple):
+    """What stands at the top of a file."""
+
+    blocks: Mapping[str, Place]
+    """Our blocks, by key."""
+
+    is_own: bool
+    """Whether the file is ours, so that every key in it must be known."""
+
+
+def find_block(path: Path, known: Mapping[str, str]) -> Place | None:
     """Return the block `tools.tool_search` of a file, if it has one.
 
     Args:
         path: The file.
-        known: The names of the settings, for a key that stands too far up.
+        known: Where each key belongs that may stand too far up, as `serve`.
 
     Raises:
         ConfigError: The file cannot be read, or holds a key that it must not.
@@ -100,49 +116,86 @@ def find_block(path: Path, known: list[str]) -> Place | None:
     return settings_block(path, read_top(path, known))
 
 
-def settings_block(path: Path, top: Mapping[str, Place]) -> Place | None:
+def settings_block(path: Path, top: Top) -> Place | None:
     """Return the block `tools.tool_search` among the blocks at the top of a file.
 
     Raises:
-        ConfigError: The file is ours, and something else stands beside the block.
+        ConfigError: Something that is not known, or nearly the block, stands beside it.
     """
-    own = is_own(path)
-    if "tools" not in top or not (own or _is_mapping(top["tools"].node)):
+    tools = top.blocks.get("tools")
+    if tools is None or not (top.is_own or tools.is_mapping):
         return None
-    tools = _pairs(top["tools"].node, path, "`tools`", wanted=None if own else ("tool_search",))
-    if own:
-        for key in [key for key in tools if key != "tool_search"]:
+    for key, where in _keys(tools.node, path):
+        if key != "tool_search" and (top.is_own or nearly(key, ("tool_search",))):
             hint = "did you mean `tools.tool_search`?"
-            raise ConfigError(f"unknown key `tools.{key}`{tools[key].where}", hint=hint)
-    return tools.get("tool_search")
+            raise ConfigError(f"unknown key `tools.{key}`{where}", hint=hint)
+    return _pairs(tools.node, path, "`tools`", wanted=("tool_search",)).get("tool_search")
 
 
-def read_top(path: Path, known: list[str]) -> dict[str, Place]:
+def read_top(path: Path, known: Mapping[str, str]) -> Top:
     """Return the blocks that stand at the top of a file.
 
     Args:
         path: The file.
-        known: The names of the settings, for a key that stands too far up.
+        known: Where each key belongs that may stand too far up, as `serve`.
 
     Raises:
-        ConfigError: The file cannot be read, or it is ours and a key is unknown.
+        ConfigError: The file cannot be read, or a key is unknown that must not be.
     """
     root = _root(path)
     if root is None:
-        return {}
-    if not is_own(path):
-        return _pairs(root, path, "the file", wanted=_TOP_KEYS)
+        return Top({}, path.name in _OWN_NAMES)
+    keys = dict(reversed(list(_keys(root, path))))
+    is_hermes = bool(_HERMES & keys.keys())
+    is_own = (
+        path.name in _OWN_NAMES
+        or not {"serve", "functions"}.isdisjoint(keys)
+        or (not is_hermes and _has_settings(root))
+    )
+    if not is_own:
+        _refuse_near(path, keys, known, is_hermes=is_hermes)
+        return Top(_pairs(root, path, "the file", wanted=_TOP_KEYS), is_own)
     top = _pairs(root, path, "the file")
     for key in [key for key in top if key not in (*_TOP_KEYS, *_PASSED_OVER)]:
-        fix = f"write it under `tools:` and `tool_search:`, as `{key}`"
-        hint = fix if key in known else suggestion(key, list(_TOP_KEYS))
+        hint = _right_place(key, known) or _meant(key) or suggestion(key, list(_TOP_KEYS))
         raise ConfigError(f"unknown key `{key}`{top[key].where}", hint=hint)
-    return top
+    return Top(top, is_own)
 
 
-def is_own(path: Path) -> bool:
-    """Whether a file is ours by its name, so that every key in it must be known."""
-    return path.name in _OWN_NAMES
+def _refuse_near(
+    path: Path, keys: Mapping[str, str], known: Mapping[str, str], *, is_hermes: bool
+) -> None:
+    """Refuse what stands in another program's file and was meant for us."""
+    for key, where in keys.items():
+        is_theirs = (key == "mcp_servers" and is_hermes) or path.name in _OTHERS.get(key, ())
+        if key in (*_TOP_KEYS, *_PASSED_OVER) or is_theirs:
+            continue
+        # Words like `mode` may mean anything; those with an underscore are ours alone.
+        hint = _right_place(key, known) if "_" in key and not is_hermes else None
+        hint = hint or _meant(key)
+        if hint is not None:
+            raise ConfigError(f"unknown key `{key}`{where}", hint=hint)
+
+
+def _meant(key: str) -> str | None:
+    meant = nearly(key, _TOP_KEYS)
+    return f"did you mean `{meant}`?" if meant else None
+
+
+def _right_place(key: str, known: Mapping[str, str]) -> str | None:
+    if key == "tool_search":
+        return "write it under `tools:`"
+    place = known.get(key)
+    blocks = " and ".join(f"`{block}:`" for block in place.split(".")) if place else ""
+    return f"write it under {blocks}, as `{key}`" if blocks else None
+
+
+def _has_settings(root: Node) -> bool:
+    """Whether a file holds the block `tools.tool_search`."""
+    if not _is_mapping(root):
+        return False
+    blocks = [value for key, value in root.value if key.value == "tools" and _is_mapping(value)]
+    return any(key.value == "tool_search" for block in blocks for key, _ in block.value)
 
 
 def _root(path: Path) -> Node | None:
@@ -214,6 +267,12 @@ def _is_mapping(node: Node) -> bool:
     import yaml
 
     return isinstance(node, yaml.MappingNode)
+
+
+def _keys(node: Node, path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a mapping with the place of each, as often as they stand there."""
+    for key, _ in node.value if _is_mapping(node) else ():
+        yield str(key.value), _where(path, key)
 
 
 def _where(path: Path, node: Node) -> str:

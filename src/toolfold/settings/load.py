@@ -15,7 +15,7 @@ from toolfold.settings.declared import declared, flat
 from toolfold.settings.file import OWN_FILE, Given, Place, find_block
 from toolfold.settings.model import Reranker, Settings
 
-__all__ = ["ENVIRONMENT", "load_settings", "settings_in", "variable"]
+__all__ = ["ENVIRONMENT", "PLACES", "load_settings", "settings_in", "variable"]
 
 _PREFIX = "TOOLFOLD_"
 _OTHER_VARIABLES = {"TOOLFOLD_CONFIG", "TOOLFOLD_CORPORA"}
@@ -29,6 +29,9 @@ def variable(key: str) -> str:
 _VARIABLES: Mapping[str, str] = MappingProxyType(
     {variable(key): key for key, item in flat(Settings).items() if item.kind.name != "block"}
 )
+
+PLACES: Mapping[str, str] = MappingProxyType(dict.fromkeys(declared(Settings), "tools.tool_search"))
+"""The block of a file where each setting stands."""
 
 ENVIRONMENT: tuple[str, ...] = tuple(_VARIABLES)
 """The environment variables that hold settings, one each."""
@@ -56,7 +59,7 @@ def load_settings(
     chosen = file or environ.get("TOOLFOLD_CONFIG")
     path = Path(chosen) if chosen else Path(OWN_FILE)
     found = chosen or path.is_file()
-    block = find_block(path, list(declared(Settings))) if found else None
+    block = find_block(path, PLACES) if found else None
     return settings_in(block, environ, **arguments)
 
 
@@ -100,7 +103,7 @@ def _merged(layers: list[dict[str, Given]]) -> Settings:
         return Settings(**values)
     except ConfigError as error:
         place = where.get("search_default_limit") or where.get("max_search_limit", "")
-        raise ConfigError(f"{error}{place}", hint=error.hint) from None
+        raise ConfigError(f"{error.message}{place}", hint=error.hint) from None
 
 
 def _from_file(block: Place | None) -> Iterator[tuple[str, Given]]:

@@ -132,6 +132,12 @@ class Settings:
     describe_max_tokens: int = setting(
         8_000, "The budget of one describe's answer.", low=200, high=200_000
     )
+    unknown_arguments: Literal["refuse", "pass"] = setting(
+        "refuse",
+        "What happens to a call of a folded tool with an argument that its schema does not name: "
+        "it is refused with the nearest name, or the argument passes. A schema that says that "
+        "there may be more, or names none, takes all.",
+    )
     aliases: Mapping[str, tuple[str, ...]] = setting(
         FrozenMapping[tuple[str, ...]](), "More words under which a tool is found, by its name."
     )

@@ -101,7 +101,7 @@ def find(location: Location, machine: Machine) -> FoundServer:
         location = served(location, text)
         raw = servers_in(text, client.format, location.container)
     except ConfigError as error:
-        return FoundServer(location, (), problem=str(error))
+        return FoundServer(location, (), problem=error.message)
     except ValueError as error:
         number = getattr(error, "line", None)
         where = f", line {number}" if number else ""

@@ -15,10 +15,12 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
 from toolfold.config.references import FILE_REFERENCE, References, file_reference
+from toolfold.config.server_entries import plain
 from toolfold.errors import ConfigError
 from toolfold.redact import Redactor
 from toolfold.setup import foreign_files
@@ -30,10 +32,10 @@ from toolfold.setup.client_programs import (
     Machine,
     locations,
 )
-from toolfold.setup.discovery import Candidate, content, find, served
+from toolfold.setup.discovery import Candidate, content, find, is_toolfold, served
 from toolfold.setup.editing import Format, add, read_text, remove, rendered, servers_in
 from toolfold.sources.mcp._secret_values import is_plain_variable
-from toolfold.tool import Json, is_object
+from toolfold.tool import Json, is_array, is_object
 
 __all__ = [
     "Change",
@@ -78,6 +80,9 @@ class Change:
 
     back: tuple[str, ...] = ()
     """The servers that come back to it."""
+
+    named: tuple[str, ...] = ()
+    """The names under which toolfold is there, where it is not under the one asked for."""
 
     kept_in: Path | None = None
     """The copy with servers that were taken out before and do not come back."""
@@ -164,7 +169,9 @@ def plan_install(
     if gone:
         _check_known(found.candidates, config, machine, client)
         copy = foreign_files.next_backup(location.path)
-        config_after = _repointed(config_text, location, gone, copy, config, machine)
+        config_after = _repointed(
+            config_text, location, gone, [location.path], copy, config, machine
+        )
         after = remove(after, client.format, location.container, gone, location.path)
     after = add(after, client.format, location.container, {name: entry}, location.path)
     return Change(
@@ -189,7 +196,8 @@ def plan_removal(
     """Return what taking toolfold's entry out of a client's file would change.
 
     Where nothing else was changed since it was put in, the file becomes what it was, to
-    the byte, and servers that were taken out with it are back.
+    the byte, servers that were taken out with it are back, and what our configuration
+    referred to in the copy is referred to in the file again.
 
     Raises:
         ConfigError: The file cannot be read or changed.
@@ -198,17 +206,39 @@ def plan_removal(
     form, container = client.format, location.container
     present = servers_in(before, form, container) if before else {}
     if name not in present:
-        return Change(location, name, before, before)
+        names = tuple(n for n, entry in present.items() if is_toolfold(n, entry))
+        return Change(location, name, before, before, named=names)
     entry = present[name]
-    kept_in: Path | None = None
-    for copy in foreign_files.backups(location.path):
-        text = read_text(copy)
-        missing = [n for n in servers_in(text, form, container) if n not in present]
-        if _redone(text, location, name, entry, missing) == before:
-            return Change(location, name, before, text, back=tuple(missing))
-        kept_in = kept_in or (copy if missing else None)
+    copies = foreign_files.backups(location.path)
+    earlier = _earlier(before, {copy: read_text(copy) for copy in copies}, location, name)
+    config, config_text, config_after = _config_of(entry), "", ""
+    if earlier is not None:
+        back = tuple(n for n in servers_in(earlier, form, container) if n not in present)
+        if config is not None and back:
+            config_text = read_text(config)
+            config_after = _repointed(
+                config_text, location, back, copies, location.path, config, machine
+            )
+        return Change(
+            location,
+            name,
+            before,
+            earlier,
+            back=back,
+            config=config,
+            config_before=config_text,
+            config_after=config_after,
+        )
     if before == rendered(form, container, name, entry):
         return Change(location, name, before, None)
+    kept_in = next(
+        (
+            copy
+            for copy in copies
+            if any(n not in present for n in servers_in(read_text(copy), form, container))
+        ),
+        None,
+    )
     after = remove(before, form, container, [name], location.path)
     return Change(location, name, before, after, kept_in=kept_in)
 
@@ -224,10 +254,14 @@ def apply(change: Change) -> Path | None:
         foreign_files.remove(path, expected=change.before)
         return None
     copy = foreign_files.back_up(path) if change.entry is not None else None
-    # Ours first: it refers to the copy, which is there by now, whatever happens next.
+    writes = [(path, change.before, change.after)]
     if change.config is not None and change.config_after != change.config_before:
-        foreign_files.write(change.config, change.config_after, expected=change.config_before)
-    foreign_files.write(path, change.after, expected=change.before)
+        ours = (change.config, change.config_before, change.config_after)
+        # What ours refers to must be there, whatever happens next: the copy is by now, and
+        # servers that come back are only once the client's file has them.
+        writes.insert(1 if change.back else 0, ours)
+    for file, before, after in writes:
+        foreign_files.write(file, after, expected=before)
     return copy
 
 
@@ -324,24 +358,53 @@ def _repointed(
     text: str,
     location: Location,
     names: tuple[str, ...],
-    copy: Path,
+    sources: list[Path],
+    target: Path,
     config: Path,
     machine: Machine,
 ) -> str:
-    """Return our configuration with references into a file leading to its copy."""
+    """Return our configuration with references to servers in some files leading to another."""
     references = References.of(config, machine.environ, home=machine.home)
-    own = location.path.absolute()
+    own = {path.absolute() for path in sources}
 
     def put(match: re.Match[str]) -> str:
         path, pointer = references.path(unquote(match[1])), unquote(match[2] or "")
         steps = tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
         depth = len(location.container)
-        leads_here = path.absolute() == own and steps[:depth] == location.container
+        leads_here = path.absolute() in own and steps[:depth] == location.container
         if not leads_here or steps[depth : depth + 1] not in [(name,) for name in names]:
             return match.group()
-        return file_reference(copy.absolute(), steps, machine.home)
+        return file_reference(target.absolute(), steps, machine.home)
 
     return FILE_REFERENCE.sub(put, text)
+
+
+def _earlier(text: str, copies: Mapping[Path, str], location: Location, name: str) -> str | None:
+    """Return what a file held before toolfold was first put in, or None where no copy tells.
+
+    Put in twice, as with `--only` the second time, the newer copy has the entry itself: what
+    was before that one counts.
+    """
+    form, container = location.client.format, location.container
+    present = servers_in(text, form, container)
+    if name not in present:
+        return text
+    for path, older in copies.items():
+        missing = [n for n in servers_in(older, form, container) if n not in present]
+        if older != text and _redone(older, location, name, present[name], missing) == text:
+            rest = {other: copy for other, copy in copies.items() if other != path}
+            found = _earlier(older, rest, location, name)
+            if found is not None:
+                return found
+    return None
+
+
+def _config_of(entry: Json) -> Path | None:
+    """Return our configuration, as an entry that starts toolfold names it."""
+    given = plain(entry).values.get("args") if is_object(entry) else None
+    words = [word for word in given if isinstance(word, str)] if is_array(given) else []
+    named = [after for word, after in pairwise(words) if word in ("--config", "-c")]
+    return Path(named[0]) if named and Path(named[0]).is_file() else None
 
 
 def _redone(text: str, location: Location, name: str, entry: Json, gone: list[str]) -> str | None:

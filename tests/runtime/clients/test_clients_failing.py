@@ -342,7 +342,7 @@ def test_an_address_that_cannot_be_used_is_refused(
     with pytest.raises(ConfigError) as caught:
         kind("any", base_url=base_url)
 
-    assert str(caught.value) == message
+    assert caught.value.message == message
     assert caught.value.hint
 
 
@@ -351,7 +351,7 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: type[OpenAIChat | Ant
     for key in ("abc\ndef", "schlüssel"):
         with pytest.raises(ConfigError) as caught:
             kind("any", api_key=key)
-        assert str(caught.value) == "the API key holds a character that cannot be sent"
+        assert caught.value.message == "the API key holds a character that cannot be sent"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from toolfold import prompts
 from toolfold._memo import Memo
 from toolfold.fold import Folded, fold
+from toolfold.gate import say_unmatched
 from toolfold.scope import Scope
 from toolfold.serve.catalog.pool import Pool, Stock
 from toolfold.serve.principals import Principal
@@ -96,6 +97,8 @@ class Views:
             for tool in map(self._settings.applied, stock.tools)
             if principal.admits(tool, stock.routes[tool.name].full_name)
         ]
+        # Of all tools, before a caller's share of them is folded.
+        say_unmatched(stock.tools, self._settings)
         folded = fold(
             tools,
             core=[tool.name for tool in tools if tool.name in stock.core],
