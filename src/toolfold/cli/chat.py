@@ -115,6 +115,7 @@ def command(
         profile=profile_named(profile),
         hooks=hooks,
         prefetch=prefetch,
+        recovered="run" if approve == "never" else "ask",
     )
     if replay:
         _check_results(replay, agent)

@@ -181,10 +181,15 @@ class Settings:
         """
         if self.aliases:
             tool = tool.with_aliases(self.aliases)
+        return tool.with_annotations(hints) if (hints := self.hints(tool)) else tool
+
+    def hints(self, tool: Tool) -> Mapping[str, bool]:
+        """Return what `annotations` says of a tool: the host's own words, not the tool's."""
+        found: dict[str, bool] = {}
         for pattern, hints in self.annotations.items() if self.annotations else ():
             if matches(tool, (pattern,)):
-                tool = tool.with_annotations(hints)
-        return tool
+                found |= hints
+        return found
 
     @property
     def open_tools(self) -> tuple[str, ...]:
