@@ -121,8 +121,13 @@ class McpSource(Source):
 
     @property
     def error(self) -> str | None:
-        """Why it does not run, in one line."""
+        """Why it does not run, in one line, for the person who runs it."""
         return self.lifecycle.error
+
+    @property
+    def cause(self) -> str | None:
+        """Why it does not run, for clients and models: without the server's own words."""
+        return self.lifecycle.cause
 
     @property
     def restarts(self) -> int:
