@@ -100,6 +100,7 @@ from toolfold.prompts.servers import (
     question,
     server_down,
     server_timed_out,
+    servers_question,
 )
 from toolfold.prompts.wording import (
     did_you_mean,
@@ -191,6 +192,7 @@ __all__ = [
     "search_tool",
     "server_down",
     "server_timed_out",
+    "servers_question",
     "source_counts",
     "source_name",
     "stub_search_tool",

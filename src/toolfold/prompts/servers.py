@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolfold.tool import Json
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "question",
     "server_down",
     "server_timed_out",
+    "servers_question",
 ]
 
 INSTRUCTIONS = (
@@ -37,6 +40,13 @@ CANNOT_ASK = (
 def question(tool: str, server: str, arguments: str) -> str:
     """Return what the user is asked before a destructive call."""
     return f"Run {tool} of the server {server!r}? It may destroy something. Arguments: {arguments}"
+
+
+def servers_question(server: str, lines: Sequence[str]) -> str:
+    """Return what a server asks the user, so that nobody takes it for somebody else's question."""
+    if len(lines) < 2:
+        return f"The server {server!r} asks: {''.join(lines)}"
+    return "\n".join([f"The server {server!r} asks:", *(f"> {line}" for line in lines)])
 
 
 def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:

@@ -441,6 +441,7 @@ class Lifecycle:
         if self._was_ready or isinstance(error, SignInError):
             pass  # what was refused before has been got over, or was the question
         elif self._refusal in (401, 403):
+            self._last_words = ""
             text = f"refuses us (HTTP {self._refusal}): check its `headers`, or set `oauth: true`"
         elif self._refusal is not None:
             text = f"{text} (HTTP {self._refusal})"
