@@ -27,7 +27,7 @@ __all__ = [
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolfold"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "_memo", "_characters", "session", "_moved"),
+    ("errors", "_memo", "_characters", "_secret_shapes", "session", "_moved"),
     ("_bounds", "_files"),
     ("_json_values", "_terminal"),
     ("tool", "_schema_extent"),

@@ -64,6 +64,7 @@ async def hold(server: Server, report: Report) -> None:
         settings=Settings(enabled="on", core=(_OPEN,)),
         context_length=CONTEXT,
         profile=SMALL,
+        recovered="run",  # nothing behind these tools is real
         limits=Limits(turns=3, reply_tokens=120),
     )
     parts = {

@@ -5,6 +5,7 @@ Pure: tools in, findings out. The command line prints them.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -13,6 +14,7 @@ from toolfold import prompts
 from toolfold._json_values import compact
 from toolfold.arguments import schema_problem
 from toolfold.catalog import owner
+from toolfold.invisible import marks
 from toolfold.search._document import fields
 from toolfold.search._text import STOPWORDS, terms
 from toolfold.tokens import estimate
@@ -29,6 +31,11 @@ DESCRIPTION_LIMIT = 2_000
 _SHORT_DESCRIPTION = 12
 _DUPLICATE_AT = 0.85
 _COMMON_TERM = 200
+_TWINS = str.maketrans(
+    "аеорсухіјѕԁɡһкмтвнԛԝαοερντικυχ01l",
+    "aeopcyxijsdghkmtbhqwaoepvtikyxoii",
+)
+"""Letters of other alphabets, and digits, that are drawn like Latin ones."""
 
 
 class Finding(NamedTuple):
@@ -45,6 +52,7 @@ def check_tools(tools: Sequence[Tool]) -> list[Finding]:
     findings = [
         *_clashes(tools),
         *(finding for tool in tools for finding in _one(tool)),
+        *_twins(tools),
         *_near_duplicates(tools),
     ]
     return sorted(findings, key=lambda finding: finding.severity != "error")
@@ -69,7 +77,25 @@ def _clashes(tools: Sequence[Tool]) -> Iterator[Finding]:
         seen.setdefault(name, tool)
 
 
+def _twins(tools: Sequence[Tool]) -> Iterator[Finding]:
+    """Yield tools whose names a person reads as one."""
+    seen: dict[str, Tool] = {}
+    for tool in tools:
+        twin = seen.setdefault(_skeleton(tool.name), tool)
+        if twin.name != tool.name:
+            message = f"from {owner(twin)} and from {owner(tool)}: their names look alike"
+            yield Finding("warning", "look-alike names", (twin.name, tool.name), message)
+
+
+def _skeleton(name: str) -> str:
+    """Return what an eye makes of a name: without case, separators, accents, and foreign twins."""
+    decomposed = unicodedata.normalize("NFKD", name).casefold().translate(_TWINS)
+    return "".join(character for character in decomposed if character.isalnum())
+
+
 def _one(tool: Tool) -> Iterator[Finding]:
+    for mark in marks(tool):
+        yield Finding("warning", "worth a look", (tool.name,), mark)
     problem = schema_problem(tool)
     if problem:
         yield Finding(

@@ -30,6 +30,9 @@ _TYPES_AT_MOST = 1_000
 """How many types are looked at for one line; a line of 600 characters holds far fewer."""
 
 _SIGNATURES: Memo[tuple[str, bytes, int], str] = Memo(16_384)
+_WORD = re.compile(r"[\w.$@/*+~-]+…?\Z")
+"""Names that stay as they are: none of the signs that a signature is made of is in them."""
+
 _PLACE = re.compile(r"[0-9]{1,6}\Z")
 
 
@@ -104,7 +107,7 @@ def _target(reference: str, root: Mapping[str, Json]) -> Json:
 
 
 def _parameter(name: str, schema: Json, required: bool, root: _Root, depth: int) -> str:
-    return f"{one_line(name, 64)}{'' if required else '?'}: {_type(schema, root, depth)}"
+    return f"{_word(name, 64)}{'' if required else '?'}: {_type(schema, root, depth)}"
 
 
 def _type(schema: Json, root: _Root, depth: int) -> str:
@@ -148,7 +151,7 @@ def _kind(kind: str, schema: Mapping[str, Json], root: _Root, depth: int) -> str
         ]
         more = ["…"] if len(properties) > _FIELDS_AT_MOST else []
         return "{" + ", ".join(fields + more) + "}"
-    return one_line(kind, 32)
+    return _word(kind, 32)
 
 
 def _union(types: Iterable[str]) -> str:
@@ -157,9 +160,23 @@ def _union(types: Iterable[str]) -> str:
     return "|".join(distinct) or "null"
 
 
+def _word(name: str, limit: int) -> str:
+    """Return a stranger's name as one word: in quotes where it could pass for more of the line."""
+    text = one_line(name, limit)
+    return text if _WORD.match(text) else _quoted(text, limit)
+
+
 def _literal(value: Json) -> str:
-    text = one_line(value, 40) if isinstance(value, str) else value
-    return cut(json.dumps(text, ensure_ascii=False), 42)
+    if isinstance(value, str):
+        return _quoted(one_line(value, 40), 40)
+    return cut(json.dumps(value, ensure_ascii=False), 42)
+
+
+def _quoted(text: str, limit: int) -> str:
+    # Cut until it fits with what is escaped in it: a quotation that does not end hides the rest.
+    while len(quoted := json.dumps(text, ensure_ascii=False)) > limit + 2:
+        text = text[: -(len(quoted) - limit - 2) // 2 - 1].rstrip("…") + "…"
+    return quoted
 
 
 def _names(required: Json) -> frozenset[str]:

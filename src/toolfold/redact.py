@@ -1,9 +1,10 @@
 """Secrets, taken out of what is written down: transcripts, logs, error texts.
 
 Two kinds are known: what looks like a secret wherever it stands (a key with a maker's
-prefix, a token behind `Bearer`, a value behind `password=`), and exact values, such as
-those of the environment. Each becomes one mark; the text around it stays as it is, and
-redacting twice changes nothing more. Where it is not clear, the mark wins.
+prefix, a token behind `Bearer`, a value behind `password=`, a webhook's address, what a
+flag or a sentence calls a key), and exact values, such as those of the environment. Each
+becomes one mark; the text around it stays as it is, and redacting twice changes nothing more.
+Where it is not clear, the mark wins.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 from urllib.parse import quote, quote_plus
 
+from toolfold._secret_shapes import without_shapes
 from toolfold.tool import Json, is_mapping
 
 __all__ = ["MARK", "Redactor", "is_secret_name", "redact", "redacted"]
@@ -101,9 +103,12 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE,
 )
-_SECRET_NAME = re.compile(rf"(?:{_NAMES})\Z", re.VERBOSE)
+_SECRET_NAME = re.compile(
+    rf"(?:{_NAMES}|(?:^|[_-])(?i:pwd)|[_-](?i:pass)|[a-z](?:Pass|Pwd))\Z", re.VERBOSE
+)
 _SECRET_VARIABLE = re.compile(
-    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIE|_PAT|_PWD)\Z",
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|COOKIE|WEBHOOK(?:_URL)?"
+    r"|_PAT|_PWD|(?:^|_)PASS|_DSN)\Z",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(r"""\\*["']""")
@@ -146,7 +151,7 @@ class Redactor:
     def redact(self, text: str) -> str:
         """Return `text` with a mark in each secret's place."""
         for _ in range(_PASSES):
-            done = _PATTERN.sub(_masked, text)
+            done = without_shapes(_PATTERN.sub(_masked, text), MARK)
             if self._exact is not None:
                 done = self._exact.sub(MARK, done)
             if done == text:
@@ -224,7 +229,7 @@ def redact(text: str) -> str:
     """Return `text` with a mark in place of whatever looks like a secret.
 
     Example:
-        assert redact("curl -u :x https://me:pw@host") == "curl -u :x https://me:[redacted]@host"
+        assert redact("git clone https://me:pw@host") == "git clone https://me:[redacted]@host"
     """
     return _PLAIN.redact(text)
 

@@ -107,7 +107,7 @@ def test_every_python_block_of_a_page_runs(page: Path, monkeypatch: pytest.Monke
 def test_every_settings_file_of_a_page_can_be_read(page: Path) -> None:
     for _, text in _blocks(page, "yaml"):
         Path("toolfold.yaml").write_text(text, encoding="utf-8")
-        assert isinstance(load_settings(), Settings)
+        assert isinstance(load_settings("toolfold.yaml"), Settings)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if _blocks(p, "sh")], ids=_id)

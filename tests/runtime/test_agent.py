@@ -255,7 +255,7 @@ def test_a_reply_that_repeats_itself_without_end_is_cut() -> None:
 
 def test_a_call_that_arrives_as_text_is_run_and_not_shown() -> None:
     text = '{"name": "create_event", "arguments": {"title": "Lunch"}}'
-    agent = agent_of(says(text), says("Done."))
+    agent = agent_of(says(text), says("Done."), profile=SMALL, recovered="run")
     conversation = agent.conversation()
 
     async def main() -> list[Event]:
@@ -286,6 +286,7 @@ def test_a_botched_call_gets_one_clear_correction() -> None:
         says('<tool_call>{"name": "create_event", "argum</tool_call>'),
         calls(("create_event", {"title": "Lunch"})),
         says("Done."),
+        profile=SMALL,
     )
     conversation = agent.conversation()
 
@@ -522,7 +523,7 @@ def test_a_client_that_knows_its_window_tells_the_gate() -> None:
 
 def test_a_correction_is_never_compacted_to_nothing() -> None:
     botched = [says('<tool_call>{"name": "x", "argum</tool_call>'), says("ok")] * 12
-    agent = agent_of(*botched, limits=Limits(discovery_tokens=20))
+    agent = agent_of(*botched, limits=Limits(discovery_tokens=20), profile=SMALL)
     conversation = agent.conversation()
     for n in range(12):
         wait(conversation.ask(f"turn {n}"))

@@ -247,7 +247,8 @@ def test_a_question_progress_and_logs_reach_the_client_of_the_call(mode: str, fl
             callbacks["log_level"] = "debug"
         async with gateway(odd("one", flag)) as made, client(made, mode, **callbacks) as c:
             asked = said(await c.call_tool("one__elicit", {"x": "q"}))
-            assert asked.startswith('q->accept:{"v": "yes to ask:q"}')
+            message = "The server 'one' asks: ask:q"
+            assert asked.startswith(f'q->accept:{{"v": "yes to {message}"}}')
             await c.call_tool("one__progress", {"x": "p"}, progress_callback=progress)
             assert sorted(steps) == [(float(i), 5.0, f"p{i}") for i in range(5)]
             if mode == "legacy":
@@ -327,7 +328,7 @@ def test_clients_side_by_side_get_their_own_questions_or_none(flag: str) -> None
 
             async def one(number: int) -> str:
                 async def answer(context: object, params: Any) -> t.ElicitResult:
-                    assert params.message == f"ask:{number}"
+                    assert params.message == f"The server 'one' asks: ask:{number}"
                     return t.ElicitResult(action="accept", content={"v": str(number)})
 
                 async with client(made, ERAS[number % 2], elicitation_callback=answer) as c:

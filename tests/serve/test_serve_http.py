@@ -107,7 +107,8 @@ def test_results_questions_and_progress_pass_over_http(mode: str) -> None:
         ):
             for server in ("one", "two"):
                 asked = said(await c.call_tool(f"{server}__elicit", {"x": "q"}))
-                assert asked.startswith('q->accept:{"v": "ask:q"}')
+                message = f"The server '{server}' asks: ask:q"
+                assert asked.startswith(f'q->accept:{{"v": "{message}"}}')
                 await c.call_tool(f"{server}__progress", {"x": "p"}, progress_callback=progress)
                 rich = await c.call_tool(f"{server}__rich", {})
                 assert rich.structured_content == expected.RICH["structuredContent"]

@@ -671,7 +671,7 @@ def test_the_folder_comes_from_the_configuration(state: Path) -> None:
     config = {"serve": {"state_dir": str(state), "trust": "all"}}
     (state / "toolfold.yaml").write_text(json.dumps(config), encoding="utf-8")
 
-    result = CliRunner().invoke(main, ["trust", "--json"])
+    result = CliRunner().invoke(main, ["trust", "--config", "toolfold.yaml", "--json"])
 
     listed = json.loads(result.stdout)
     assert (listed["mode"], listed["count"]) == ("all", 2)

@@ -58,7 +58,7 @@ def command(
     live = _live(config)
 
     async def ask(message: str) -> bool:
-        return await asyncio.to_thread(click.confirm, visible(message), err=True)
+        return await asyncio.to_thread(click.confirm, visible(message).replace("\r", ""), err=True)
 
     async def agree(message: str) -> bool:
         return True
@@ -115,9 +115,9 @@ def _print(result: dict[str, Json]) -> None:
     for block in blocks:
         text = block.get("text")
         if block.get("type") == "text" and isinstance(text, str):
-            click.echo(visible(text), err=bool(result.get("isError")))
+            click.echo(visible(text).replace("\r", ""), err=bool(result.get("isError")))
         else:
             kind = block.get("mimeType") or block.get("uri") or ""
             click.echo(visible(f"[{block.get('type')}] {kind}".rstrip()))
     if not blocks and result.get("structuredContent") is not None:
-        click.echo(json.dumps(result["structuredContent"], indent=2, ensure_ascii=False))
+        click.echo(options.json_text(result["structuredContent"], 2))

@@ -130,6 +130,7 @@ def command(
         profile=profile_named(profile),
         hooks=hooks,
         prefetch=prefetch,
+        recovered="run" if approve == "never" else "ask",
     )
     secrets = [secret for server in (live.servers if live else ()) for secret in server.secrets]
     written = Transcript(transcript, secrets=secrets) if transcript else None

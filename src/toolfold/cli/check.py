@@ -148,13 +148,14 @@ class CheckReport:
             colour = "red" if finding.severity == "error" else "yellow"
             label = styled(f"{finding.severity}: {finding.kind}", colour)
             about = f"{', '.join(finding.tools)}: " if finding.tools else ""
-            click.echo(f"{label}: {about}{finding.message}")
+            click.echo(f"{label}: {options.plain(f'{about}{finding.message}')}")
         for item in self.lost:
             how = "its own description" if item.by_description is None else "a paraphrase"
             shadows = f"; shadowed by {', '.join(item.shadowed_by)}" if item.shadowed_by else ""
             words = f"; worth adding: {', '.join(item.words_to_add)}" if item.words_to_add else ""
             label = styled("hard to find", "yellow")
-            click.echo(f"{label}: {item.name}: not by {how}{shadows}{words}")
+            line = f"{item.name}: not by {how}{shadows}{words}"
+            click.echo(f"{label}: {options.plain(line)}")
         if self.retrieval:
             own = sum(item.by_description is not None for item in self.retrieval)
             other = sum(item.by_paraphrase is not None for item in self.retrieval)
@@ -164,7 +165,7 @@ class CheckReport:
             )
         click.echo("costliest definitions:")
         for name, cost in self.costliest:
-            click.echo(f"  {cost:>7,} tokens  {name}")
+            click.echo(f"  {cost:>7,} tokens  {options.plain(name)}")
         warnings = len(self.findings) - self.errors
         click.echo(
             f"{self.tools} tools, {self.tokens:,} tokens: {self.errors} errors, {warnings} warnings"

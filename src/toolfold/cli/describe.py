@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -46,9 +45,10 @@ def command(
             click.echo()
         click.echo(options.bold(signature(tool)))
         if tool.source:
-            click.echo(options.dim(f"from {tool.source}"))
-        click.echo(f"\n{visible(tool.description).strip()}\n" if tool.description.strip() else "")
-        click.echo(visible(json.dumps(tool.parameters, indent=2, ensure_ascii=False)))
+            click.echo(options.dim(f"from {options.plain(tool.source)}"))
+        description = visible(tool.description).replace("\r", "").strip()
+        click.echo(f"\n{description}\n" if description else "")
+        click.echo(options.json_text(tool.parameters, 2))
 
 
 def _record(tool: Tool) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any, get_args
 
@@ -98,7 +97,7 @@ def _changes(folded: Folded) -> tuple[list[str], list[str]]:
 
 def _print(folded: Folded) -> None:
     click.echo(str(folded.report))
-    click.echo(json.dumps(folded.tools, indent=2, ensure_ascii=False))
+    click.echo(options.json_text(folded.tools, 2))
 
 
 def _print_diff(folded: Folded) -> None:
@@ -106,7 +105,9 @@ def _print_diff(folded: Folded) -> None:
     seen = {tool.name for entry in read(folded.tools) for tool in entry.tools}
     for name in left:
         stays = folded.catalog[name].wire_name in seen or name in seen
-        click.echo(styled(f"{'~' if stays else '-'} {name}", "yellow" if stays else "red"))
+        click.echo(
+            styled(f"{'~' if stays else '-'} {options.plain(name)}", "yellow" if stays else "red")
+        )
     for name in entered:
-        click.echo(styled(f"+ {name}", "green"))
+        click.echo(styled(f"+ {options.plain(name)}", "green"))
     click.echo(str(folded.report))

@@ -88,11 +88,11 @@ def _show(plan: ImportPlan, machine: Machine) -> None:
         project = options.dim(" (this folder)") if location.scope == "project" else ""
         click.echo(f"{title}  {where}{project}")
         for item in _taken_from(plan, found):
-            click.echo(f"  {item.candidate.name}  {options.dim(_fate(item))}")
+            click.echo(f"  {options.plain(item.candidate.name)}  {options.dim(_fate(item))}")
         if found.has_toolfold:
             click.echo(f"  {options.dim('toolfold itself is there')}")
         if found.problem:
-            click.echo(f"  {styled('not read', 'yellow')}: {found.problem}")
+            click.echo(f"  {styled('not read', 'yellow')}: {options.plain(str(found.problem))}")
 
 
 def _fate(item: Taken) -> str:

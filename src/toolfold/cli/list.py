@@ -49,8 +49,8 @@ def command(
     for row in rows:
         by_source.setdefault(str(row["source"] or "no source"), []).append(row)
     for source, own in by_source.items():
-        click.echo(f"{options.bold(source)} {options.dim(f'({len(own)})')}")
+        click.echo(f"{options.bold(options.plain(source))} {options.dim(f'({len(own)})')}")
         for row in own:
-            click.echo(f"  {row['name']}  {options.dim(str(row['summary']))}")
+            click.echo(f"  {options.plain(str(row['name']))}  {options.dim(str(row['summary']))}")
     tokens = sum(int(str(row["tokens"])) for row in rows)
     click.echo(f"{len(rows)} tools, about {tokens:,} tokens")

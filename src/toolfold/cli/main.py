@@ -103,9 +103,12 @@ def _clause(text: str) -> str:
 
 
 def _fail(message: str, hint: str | None, code: int) -> None:
-    click.echo(f"{styled('error', 'red', 'bold')}: {message}", err=True)
+    from toolfold.invisible import shown
+
+    # A name that somebody else wrote may stand in either.
+    click.echo(f"{styled('error', 'red', 'bold')}: {shown(message)}", err=True)
     if hint:
-        click.echo(f"\n{styled('hint', 'cyan')}: {hint}", err=True)
+        click.echo(f"\n{styled('hint', 'cyan')}: {shown(hint)}", err=True)
     sys.exit(code)
 
 

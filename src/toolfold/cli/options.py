@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from toolfold._bounds import one_line
 from toolfold._terminal import ERASE_LINE, styled, table
 from toolfold.catalog import Catalog
 from toolfold.errors import ConfigError, UnknownToolError
+from toolfold.invisible import shown
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
 from toolfold.sources.catalog_file import load_catalog, read_entries
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from toolfold.sources.mcp.server_status import ServerStatus
 
 __all__ = ["catalog_option", "config_option", "json_option", "scope_options"]
+
+_LINE_LIMIT = 2_000
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -220,7 +224,7 @@ def show_progress(status: ServerStatus, done: int, count: int) -> None:
     """Say on a terminal how many servers have started."""
     if sys.stderr.isatty():
         end = "" if done < count else ERASE_LINE
-        line = f"{ERASE_LINE}{done} of {count} servers: {status.name} {status.state}"
+        line = f"{ERASE_LINE}{done} of {count} servers: {plain(status.name)} {status.state}"
         click.echo(f"{line}{end}", nl=False, err=True)
 
 
@@ -243,10 +247,24 @@ def tool_named(catalog: Catalog, name: str) -> Tool:
 
 def print_json(value: Any) -> None:
     """Print one JSON object, readable on a terminal and one line in a pipe."""
-    indent = 2 if sys.stdout.isatty() else None
+    click.echo(json_text(value, 2 if sys.stdout.isatty() else None))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON in which what cannot be seen is written as `\\u…`.
+
+    So no stranger's text moves the cursor or turns a line around, and half a character, which
+    fits no encoding, can be written.
+    """
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    # Half a character (a lone surrogate from a stranger's file) fits no encoding.
-    click.echo(text.encode("utf-8", "replace").decode())
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def plain(text: str) -> str:
+    """Return a stranger's name or line as one line, what cannot be seen in it written out."""
+    return one_line(shown(text), _LINE_LIMIT)
 
 
 def print_table(
@@ -261,7 +279,7 @@ def print_table(
     """
     for place, line in enumerate(table(rows, words=words)):
         style = bold if place == 0 else dim if place in aside else str
-        click.echo(style(line))
+        click.echo(style(shown(line)))
 
 
 def bold(text: str) -> str:

@@ -78,15 +78,17 @@ def command(
         )
         return
     for place, hit in enumerate(hits, 1):
-        click.echo(f"{place}. {options.bold(hit.name)}  {options.dim(f'{hit.score:.3f}')}")
+        click.echo(
+            f"{place}. {options.bold(options.plain(hit.name))}  {options.dim(f'{hit.score:.3f}')}"
+        )
         click.echo(f"   {hit.signature}")
         if hit.summary:
             click.echo(f"   {options.dim(hit.summary)}")
         if explain:
-            click.echo(f"   why: {bridge.explain(hit)}")
+            click.echo(f"   why: {options.plain(bridge.explain(hit))}")
     if not hits:
         click.echo(f"no tool matches ({len(found)} searched)", err=True)
         if nearest:
             floor = settings.relevance_floor
             below = f"probability {nearest.score:.2f}, below the floor of {floor:g}"
-            click.echo(f"nearest: {nearest.name} ({below})", err=True)
+            click.echo(f"nearest: {options.plain(nearest.name)} ({below})", err=True)

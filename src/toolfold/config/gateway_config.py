@@ -22,7 +22,7 @@ from toolfold.settings import Settings, load_settings
 from toolfold.settings.block import read_block
 from toolfold.settings.declared import declared
 from toolfold.settings.file import OWN_FILE, Place, Top, read_top, settings_block
-from toolfold.settings.load import PLACES, settings_in
+from toolfold.settings.load import PLACES, refuse_unnamed, settings_in
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
@@ -81,8 +81,8 @@ def load_gateway(
         path: The file. Without it, `TOOLFOLD_CONFIG`, then `toolfold.yaml` in the working
             directory, then the one in the user's configuration folder; without any of
             them, the configuration is empty. A folder's file that names servers or
-            functions must be named: it would start programs that whoever wrote the
-            folder chose.
+            functions, says how to serve, or where anything is sent or written, must be
+            named: whoever wrote the folder chose that, not whoever looks into it.
         environ: The environment; the process's own by default.
         strict: Whether a server that cannot be used is an error. Otherwise it comes with
             its `problem`, and the others are not touched by it.
@@ -101,6 +101,8 @@ def load_gateway(
     top = file.blocks
     if not (path or environ.get("TOOLFOLD_CONFIG")) and chosen == Path(OWN_FILE):
         _refuse_unasked(top)
+        if (block := settings_block(chosen, file)) is not None:
+            refuse_unnamed(block)
     serve = _serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
     others = {token.env for token in serve.tokens}
@@ -137,12 +139,18 @@ def find_config(
     return next((p for p in (Path(OWN_FILE), user_config()) if p.is_file()), None)
 
 
+_UNASKED = {
+    **dict.fromkeys(_BLOCKS, "names servers to start"),
+    "functions": "names Python functions to load",
+    "serve": "says how to serve",
+}
+
+
 def _refuse_unasked(top: Mapping[str, Place]) -> None:
-    for key in (*_BLOCKS, "functions"):
+    for key, what in _UNASKED.items():
         if key in top and top[key].node.value:
-            what = "Python functions to load" if key == "functions" else "servers to start"
             raise ConfigError(
-                f"this folder's file names {what}{top[key].where}",
+                f"this folder's file {what}{top[key].where}",
                 hint=f"give `--config {OWN_FILE}` if you trust it",
             )
 

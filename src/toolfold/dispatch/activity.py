@@ -36,7 +36,7 @@ class Activity:
     call_id: str = ""
     agent: str = "agent"
     toolset: str | None = None
-    via: Via = "direct"
+    via: Via | Literal["resource", "prompt"] = "direct"
 
     place: int = 0
     """Which call of the turn it is, from 0; ids may be missing or double."""

@@ -38,27 +38,33 @@ class Approvals(Hook):
 
     Args:
         ask: Asks. Anything but "once" and "always" is a no.
-        when: Which calls to ask about.
+        when: Which calls to ask about. About a call that was read out of text, and whose tool
+            is not known to be read-only, they ask in any case.
     """
 
     def __init__(self, ask: Ask, when: Callable[[PendingCall], bool] = destructive) -> None:
         self._ask = ask
         self._when = when
-        self._always: set[str] = set()
+        self._always: set[tuple[str, bool]] = set()
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def before_call(self, call: PendingCall) -> Decision:
-        """Ask, unless the person has said "always" to this very tool."""
-        if not self._when(call):
+        """Ask, unless the person has said "always" to this very tool.
+
+        "Always" to calls does not hold for what stands in a text, where nobody may have meant
+        it; the other way round it does.
+        """
+        if not (call.doubtful or self._when(call)):
             return None
+        digest = call.tool.digest
         async with self._one_at_a_time():
-            if call.tool.digest in self._always:
-                return None
+            if (digest, call.doubtful) in self._always:
+                return call.approved()
             verdict = await self._ask(call)
             if verdict == "always":
-                self._always.add(call.tool.digest)
+                self._always |= {(digest, call.doubtful), (digest, False)}
         if verdict in ("once", "always"):
-            return None
+            return call.approved()
         return Refusal(prompts.DENIED)
 
     def _one_at_a_time(self) -> asyncio.Lock:

@@ -176,6 +176,8 @@ class Dispatch:
             return _refused(shown, decision)
         if isinstance(decision, PendingCall):
             running.call = call = decision
+            if call.doubtful:
+                return _refused(shown, Refusal(prompts.STOOD_IN_TEXT))
         running.started()
         if isinstance(decision, Output):
             result = CallResult(decision, "tool_error" if decision.is_error else "ok")

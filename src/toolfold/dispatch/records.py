@@ -57,7 +57,9 @@ class CallRecord:
     tool: str
     """The tool's name in the catalog."""
 
-    via: Via
+    via: Via | Literal["resource", "prompt"]
+    """How it came; `resource` and `prompt` are no calls of tools: their names stand in `tool`."""
+
     outcome: Outcome | None
     """How it ended; None while it runs."""
 
@@ -168,6 +170,10 @@ class Observer(Protocol):
         """A call is over."""
         ...
 
+    def fetched(self, record: CallRecord) -> None:
+        """A resource was read or a prompt was got, or not."""
+        ...
+
     def searched(self, record: SearchRecord) -> None:
         """A search is over."""
         ...
@@ -195,6 +201,9 @@ class Silent:
         """Pass over."""
 
     def called(self, record: CallRecord) -> None:
+        """Pass over."""
+
+    def fetched(self, record: CallRecord) -> None:
         """Pass over."""
 
     def answered(self, record: SearchRecord) -> None:
@@ -231,6 +240,10 @@ class Observers:
     def called(self, record: CallRecord) -> None:
         """A call is over."""
         self._tell(lambda observer: observer.called(record))
+
+    def fetched(self, record: CallRecord) -> None:
+        """A resource was read or a prompt was got, or not."""
+        self._tell(lambda observer: observer.fetched(record))
 
     def searched(self, record: SearchRecord) -> None:
         """A search is over."""

@@ -49,6 +49,7 @@ from toolfold.prompts.calls import (
     HOOK_FAILED,
     NO_OUTPUT,
     NOT_STARTED,
+    STOOD_IN_TEXT,
     TASK,
     bridge_in_bridge,
     call_directly,
@@ -102,6 +103,7 @@ from toolfold.prompts.servers import (
     question,
     server_down,
     server_timed_out,
+    servers_question,
 )
 from toolfold.prompts.wording import (
     did_you_mean,
@@ -138,6 +140,7 @@ __all__ = [
     "QUERY_MISSING",
     "REVEALED_FOOT",
     "SHORT",
+    "STOOD_IN_TEXT",
     "TASK",
     "TEXTS",
     "TOOL_CALL",
@@ -193,6 +196,7 @@ __all__ = [
     "search_tool",
     "server_down",
     "server_timed_out",
+    "servers_question",
     "source_counts",
     "source_name",
     "stub_search_tool",

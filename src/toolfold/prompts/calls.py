@@ -16,6 +16,7 @@ __all__ = [
     "HOOK_FAILED",
     "NOT_STARTED",
     "NO_OUTPUT",
+    "STOOD_IN_TEXT",
     "TASK",
     "bridge_in_bridge",
     "call_directly",
@@ -35,6 +36,9 @@ CANCELLED = "Cancelled before it ended. It may have had effects."
 DENIED = "The user said no. Do not try it again; ask the user, or go on without it."
 HOOK_FAILED = "The check of this call failed."
 NOT_STARTED = "Cancelled before it began."
+STOOD_IN_TEXT = (
+    "It stood in your text, where it may be a quotation. If you mean it, make it as a tool call."
+)
 NO_OUTPUT = "Done. It returned nothing."
 DELEGATED_TOO_DEEP = "Tasks are delegated too deep. Do this one yourself."
 TASK = "All it must know"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolfold.prompts.wording import plural
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "question",
     "server_down",
     "server_timed_out",
+    "servers_question",
 ]
 
 INSTRUCTIONS = (
@@ -41,6 +44,13 @@ def question(tool: str, server: str | None, arguments: str) -> str:
     """Return what the user is asked before a destructive call; of a function, without a server."""
     of = "" if server is None else f" of the server {server!r}"
     return f"Run {tool}{of}? It may destroy something. Arguments: {arguments}"
+
+
+def servers_question(server: str, lines: Sequence[str]) -> str:
+    """Return what a server asks the user, so that nobody takes it for somebody else's question."""
+    if len(lines) < 2:
+        return f"The server {server!r} asks: {''.join(lines)}"
+    return "\n".join([f"The server {server!r} asks:", *(f"> {line}" for line in lines)])
 
 
 def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:

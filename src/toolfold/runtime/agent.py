@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from toolfold import prompts
 from toolfold.dispatch.activity import Listener
@@ -118,8 +119,16 @@ class Agent:
     spans: Spans | None = None
     """Makes OpenTelemetry's spans, as `toolfold.dispatch.spans.start_spans()` does."""
 
+    recovered: Literal["ask", "run"] = "ask"
+    """What becomes of calls that were read out of a model's text, which may quote a stranger's:
+    `ask` runs them unasked only where the tool is known to be read-only, by its registration or
+    by `annotations` in the settings; about the others `Approvals` among the hooks ask, and
+    without them they are refused. `run` lets them run like any other call."""
+
     def __post_init__(self) -> None:
         given = self.sources
+        if self.recovered not in ("ask", "run"):
+            raise ConfigError(f"`recovered` is {self.recovered!r}", hint="write 'ask' or 'run'")
         if not isinstance(given, Sources):
             sources = Sources((given,) if isinstance(given, Source) else given)
             object.__setattr__(self, "sources", sources)
@@ -205,6 +214,7 @@ class Agent:
             parallel=self.limits.parallel,
             cut_off=cut_off,
             scope=self.scope,
+            recovered=self.recovered,
         )
 
     def subagent(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from toolfold import prompts
 from toolfold.answer import Answer, Invocation
@@ -66,6 +67,8 @@ class Batch:
         parallel: How many tools may run at once.
         cut_off: Whether the reply hit its limit, so that its last call may not be whole.
         scope: What the caller may use, for tools that call on its behalf.
+        recovered: Whether calls that were read out of text wait for a yes, unless their tools
+            are known to be read-only, or may run like any other.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Batch:
         parallel: int = 16,
         cut_off: bool = False,
         scope: Scope = EVERYTHING,
+        recovered: Literal["ask", "run"] = "ask",
     ) -> None:
         self.session = folded.session if session is None else session
         self._calls = tuple(calls)
@@ -93,6 +97,7 @@ class Batch:
         self._agent = agent
         self._cut_off = cut_off
         self._scope = scope
+        self._asks = recovered != "run"
         self._room = asyncio.Semaphore(max(parallel, 1))
         self._results: list[ResultMessage | None] = [None] * len(self._calls)
         self._started: set[int] = set()
@@ -151,7 +156,7 @@ class Batch:
         if located is None or settings.applied(located.tool) != resolved.tool:
             # It left, or became another tool, between the assembly and this call.
             return self._reject(position, prompts.not_available(resolved.tool.shown_name, ()))
-        return _Job(self._pending(position, resolved), located)
+        return _Job(self._pending(position, resolved, located), located)
 
     def _reject(self, position: int, text: str) -> None:
         written = self._calls[position]
@@ -162,7 +167,7 @@ class Batch:
     def _origin(self, position: int) -> Origin:
         return Origin(self._agent, None, self._calls[position].id, position)
 
-    def _pending(self, position: int, resolved: Invocation) -> PendingCall:
+    def _pending(self, position: int, resolved: Invocation, located: Located) -> PendingCall:
         written = self._calls[position]
         arguments = resolved.arguments
         if written.recovered:  # read out of text, numbers may be texts; a fold repairs its own
@@ -175,7 +180,14 @@ class Batch:
             self._agent,
             written.recovered,
             position=position,
+            doubtful=written.recovered and self._asks and not self._is_known_read_only(located),
         )
+
+    def _is_known_read_only(self, located: Located) -> bool:
+        """Whether the host says that a tool changes nothing; a server's own word is none."""
+        tool, source = located
+        said = self._folded.bridge.settings.hints(tool).get("readOnlyHint")
+        return source.is_hosts_own and tool.is_read_only if said is None else said
 
     async def _run(self, job: _Job) -> None:
         """Run one job. Whatever happens inside becomes its result; only cancellation passes."""

@@ -40,8 +40,9 @@ class Profile:
     reply_tokens: int = 4_096
     """The cap on one reply."""
 
-    recover: bool = True
-    """Whether calls that arrive as plain text are taken as calls."""
+    recover: bool = False
+    """Whether calls that arrive as plain text are taken as calls: small models write them so.
+    What then runs unasked is the agent's to say: `Agent.recovered`."""
 
     @property
     def core(self) -> tuple[str, ...] | None:
@@ -84,8 +85,10 @@ SMALL = Profile(
         }
     ),
     reply_tokens=1_024,
+    recover=True,
 )
-"""For models of a few billion parameters: few open tools, short texts, short answers."""
+"""For models of a few billion parameters: few open tools, short texts, short answers, and
+calls that are read out of their text."""
 
 _PROFILES = {profile.name: profile for profile in (STANDARD, SMALL)}
 

@@ -8,9 +8,10 @@ what a server answers goes back as it is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
@@ -20,7 +21,8 @@ from toolfold._bounds import one_line
 from toolfold._memo import Memo
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
-from toolfold.dispatch.records import FoldRecord, Observer, Observers
+from toolfold.dispatch.outputs import json_size
+from toolfold.dispatch.records import CallRecord, FoldRecord, Observer, Observers, Outcome
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
@@ -51,6 +53,7 @@ __all__ = ["Gateway"]
 
 RESOURCE_NOT_FOUND = -32002
 
+_ERROR_LIMIT = 900
 _CARRIED = ("inputResponses", "requestState")
 
 
@@ -272,10 +275,11 @@ class Gateway:
         """Read a resource of the server that has it."""
         uri = str(params.get("uri", ""))
         place = None if is_continuation(params) else await self.offers.resource(principal, uri)
-        return await self._at(
+        work = self._at(
             place, "resources/read", "uri", caller, params,
             MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}),
         )  # fmt: skip
+        return await self._recorded("resource", uri, place, caller, principal, params, work)
 
     async def get_prompt(
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]
@@ -283,10 +287,51 @@ class Gateway:
         """Get a prompt of the server that has it."""
         name = str(params.get("name", ""))
         place = None if is_continuation(params) else await self.offers.prompt(principal, name)
-        return await self._at(
+        work = self._at(
             place, "prompts/get", "name", caller, params,
             MCPError(INVALID_PARAMS, f"no prompt named {one_line(name, 100)!r}"),
         )  # fmt: skip
+        return await self._recorded("prompt", name, place, caller, principal, params, work)
+
+    async def _recorded(
+        self,
+        via: Literal["resource", "prompt"],
+        name: str,
+        place: ResourceRoute | None,
+        caller: Caller,
+        principal: Principal,
+        params: Mapping[str, Json],
+        work: Awaitable[dict[str, Json]],
+    ) -> dict[str, Json]:
+        """Wait for something that is no call of a tool, and tell the observers of it."""
+        at, began = time.time(), time.perf_counter()
+        outcome: Outcome = "cancelled"
+        error: str | None = None
+        result: dict[str, Json] | None = None
+        try:
+            result = await work
+            outcome = "ok"
+            return result
+        except Exception as failure:
+            outcome = "refused" if place is None and not is_continuation(params) else "failed"
+            error = one_line(str(failure), _ERROR_LIMIT)
+            raise
+        finally:
+            given = params.get("arguments")
+            record = CallRecord(
+                at=at,
+                principal=principal.name,
+                session=caller.key,
+                server="" if place is None else place.server,
+                tool=name,
+                via=via,
+                outcome=outcome,
+                seconds=time.perf_counter() - began,
+                result_size=0 if result is None else json_size(result),
+                arguments=given if is_object(given) else None,
+                error=error,
+            )
+            self.observers.fetched(record)
 
     async def _at(
         self,

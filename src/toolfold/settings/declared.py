@@ -46,6 +46,9 @@ class Declared:
     united: bool = False
     """Whether the values of several places are put together, instead of the last winning."""
 
+    named: bool = False
+    """Whether only a file that somebody named may set it: it sends, writes or permits."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Declaration:
@@ -56,6 +59,7 @@ class _Declaration:
     key: str
     also: tuple[str, ...]
     united: bool
+    named: bool
 
 
 def setting(
@@ -68,6 +72,7 @@ def setting(
     key: str = "",
     also: tuple[str, ...] = (),
     united: bool = False,
+    named: bool = False,
 ) -> Any:
     """Declare a field of a dataclass as a setting.
 
@@ -80,8 +85,9 @@ def setting(
         key: What stands in a file, where that is not the field's name.
         also: What other programs call it in their files.
         united: Whether the values of several places are put together.
+        named: Whether only a file that somebody named may set it.
     """
-    declaration = _Declaration(meaning, low, high, false, key, also, united)
+    declaration = _Declaration(meaning, low, high, false, key, also, united, named)
     return field(default=default, metadata={_DECLARATION: declaration})
 
 
@@ -96,7 +102,7 @@ def declared(cls: type) -> Mapping[str, Declared]:
             kind = _kind(hints[item.name], own)
             key = own.key or item.name
             found[key] = Declared(
-                item.name, key, item.default, own.meaning, kind, own.also, own.united
+                item.name, key, item.default, own.meaning, kind, own.also, own.united, own.named
             )
     return MappingProxyType(found)
 

@@ -11,13 +11,23 @@ from typing import Any
 from toolfold.errors import ConfigError
 from toolfold.settings.block import checked, given_in
 from toolfold.settings.check import Kind, suggestion
-from toolfold.settings.declared import declared, flat
+from toolfold.settings.declared import Declared, declared, flat
 from toolfold.settings.file import OWN_FILE, Given, Place, find_block
 from toolfold.settings.model import Reranker, Settings
 
-__all__ = ["ENVIRONMENT", "PLACES", "load_settings", "settings_in", "variable"]
+__all__ = [
+    "ENVIRONMENT",
+    "PLACES",
+    "load_settings",
+    "refuse_unnamed",
+    "settings_in",
+    "variable",
+]
 
 _PREFIX = "TOOLFOLD_"
+_CAREFUL = ("destructiveHint", "openWorldHint")
+"""The hints that ask for care where they are true; the others do where they are false."""
+
 _OTHER_VARIABLES = {"TOOLFOLD_CONFIG", "TOOLFOLD_CORPORA"}
 
 
@@ -48,7 +58,8 @@ def load_settings(
     Args:
         file: A `toolfold.yaml`, or the configuration of another host that has the block
             `tools.tool_search`. Without it, `TOOLFOLD_CONFIG`, then `toolfold.yaml` in the
-            working directory, if it exists.
+            working directory, if it exists. That one, which nobody named, may not say where
+            anything is sent or written, nor that a tool does no harm.
         environ: The environment; the process's own by default.
         arguments: Settings by name. None stands for one that is not given.
 
@@ -60,7 +71,40 @@ def load_settings(
     path = Path(chosen) if chosen else Path(OWN_FILE)
     found = chosen or path.is_file()
     block = find_block(path, PLACES) if found else None
+    if block is not None and not chosen:
+        refuse_unnamed(block)
     return settings_in(block, environ, **arguments)
+
+
+def refuse_unnamed(block: Place) -> None:
+    """Refuse what only a file that somebody named may set.
+
+    Whoever looks into a folder did not choose what its file says: it may say how to fold,
+    and neither where anything is sent or written nor what may run unasked.
+
+    Args:
+        block: The block `tools.tool_search` of a file that was found.
+
+    Raises:
+        ConfigError: It holds such a setting, with another value than the default.
+    """
+    known = flat(Settings)
+    for key, given in _from_file(block):
+        if key not in known or not known[key].named:
+            continue
+        if not _is_harmless(checked(Settings, key, given), known[key]):
+            raise ConfigError(
+                f"nobody named the file in which `{key}` stands,{given.where}",
+                hint=f"give `--config {OWN_FILE}` if you trust it",
+            )
+
+
+def _is_harmless(value: Any, item: Declared) -> bool:
+    if item.kind.name == "annotations":
+        # To call a tool more dangerous than it is does nobody harm.
+        hints = [hint for each in value.values() for hint in each.items()]
+        return all(says == (name in _CAREFUL) for name, says in hints)
+    return value in (item.default, item.kind.false)
 
 
 def settings_in(block: Place | None, environ: Mapping[str, str], **arguments: Any) -> Settings:

@@ -43,9 +43,11 @@ of it which a model of a few billion parameters can handle."""
 class Reranker:
     """An embedding endpoint that reorders what the embedded search found."""
 
-    enabled: bool = setting(False, "Whether to ask the endpoint at all.")
+    enabled: bool = setting(False, "Whether to ask the endpoint at all.", named=True)
     endpoint: str = setting(
-        "http://localhost:11434/v1/embeddings", "An OpenAI-compatible embeddings endpoint."
+        "http://localhost:11434/v1/embeddings",
+        "An OpenAI-compatible embeddings endpoint.",
+        named=True,
     )
     model: str = setting("nomic-embed-text-v2-moe", "The model to ask for.")
     mode: Literal["rerank", "rrf"] = setting(
@@ -58,7 +60,7 @@ class Reranker:
         2.0, "Seconds after which the embedded order stands.", low=0.01, high=60
     )
     api_key_env: str = setting(
-        "", "The environment variable that holds the endpoint's key, if it wants one."
+        "", "The environment variable that holds the endpoint's key, if it wants one.", named=True
     )
 
     def __post_init__(self) -> None:
@@ -146,6 +148,7 @@ class Settings:
         "What tools do, said over what they say themselves: by name, pattern or `@toolset`, "
         "MCP's `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`. Of two "
         "patterns that match, the later wins.",
+        named=True,
     )
     ranker: Literal["default", "hybrid", "bm25", "keyword"] = setting(
         "default",
@@ -164,6 +167,7 @@ class Settings:
         "Where the index of a catalog of 1,000 tools or more is kept between runs: a folder, "
         "`auto` for the user's own cache folder, or `off`.",
         false="off",
+        named=True,
     )
     reranker: Reranker = setting(_NO_RERANKER, "The endpoint reranker; a block of its own.")
 
@@ -183,10 +187,15 @@ class Settings:
         """
         if self.aliases:
             tool = tool.with_aliases(self.aliases)
+        return tool.with_annotations(hints) if (hints := self.hints(tool)) else tool
+
+    def hints(self, tool: Tool) -> Mapping[str, bool]:
+        """Return what `annotations` says of a tool: the host's own words, not the tool's."""
+        found: dict[str, bool] = {}
         for pattern, hints in self.annotations.items() if self.annotations else ():
             if matches(tool, (pattern,)):
-                tool = tool.with_annotations(hints)
-        return tool
+                found |= hints
+        return found
 
     @property
     def open_tools(self) -> tuple[str, ...]:

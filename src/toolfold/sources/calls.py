@@ -41,7 +41,7 @@ class PendingCall:
     """Who calls: the agent's name, a subagent's behind its parent's; a gateway's principal."""
 
     recovered: bool = False
-    """Whether the call was read out of plain text. A careful host asks about these."""
+    """Whether the call was read out of plain text, which may be a quotation."""
 
     session: str | None = None
     """The session it came in, where the door has sessions."""
@@ -49,12 +49,21 @@ class PendingCall:
     position: int = 0
     """Which call of the turn it is, from 0; ids may be missing or double."""
 
+    doubtful: bool = False
+    """Whether it was read out of plain text and its tool is not known to be read-only. It runs
+    only where somebody says yes: `Approvals` asks, a hook of the host's own returns
+    `call.approved()`."""
+
     client: object = field(default=None, repr=False, compare=False)
     """The client behind the door, for sources and hooks that can ask it something."""
 
     def with_arguments(self, arguments: Mapping[str, Json]) -> PendingCall:
         """Return this call with other arguments."""
         return replace(self, arguments=dict(arguments))
+
+    def approved(self) -> PendingCall:
+        """Return this call as one to which somebody said yes."""
+        return replace(self, doubtful=False)
 
 
 @dataclass(frozen=True, slots=True)

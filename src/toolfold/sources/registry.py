@@ -88,6 +88,8 @@ class Registry(Source):
         name: What it is called among an agent's sources.
     """
 
+    is_hosts_own = True
+
     def __init__(self, name: str = "functions") -> None:
         self.name = name
         self._listeners: list[Callable[[], None]] = []

@@ -91,6 +91,10 @@ class Source(ABC):
     name: str
     """What it is called: the `source` of its tools."""
 
+    is_hosts_own: bool = False
+    """Whether what its tools say they do is the host's own word, as a registration is; what a
+    server says of itself is not."""
+
     @abstractmethod
     def tools(self) -> Sequence[Tool]:
         """Return the tools that are there now. Quick, and the same objects while none changes."""

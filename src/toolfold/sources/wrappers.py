@@ -30,6 +30,7 @@ class _Wrapper(Source):
 
     def __init__(self, inner: Source) -> None:
         self.name = inner.name
+        self.is_hosts_own = inner.is_hosts_own
         self._inner = inner
         self._listed: tuple[Tool, ...] = ()
         self._shown: tuple[Tool, ...] = ()

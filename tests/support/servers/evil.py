@@ -84,7 +84,7 @@ def question(text: str, seconds: float) -> Any:
 def run(name: str, x: str) -> str:
     match name:
         case "elicit":
-            return "answered " + json.dumps(question(f"ask {x}", 1_000))
+            return "answered " + json.dumps(question(os.environ.get("ASK", f"ask {x}"), 1_000))
         case "late":
             _busy.wait(10)
             note("late got " + json.dumps(question(f"SECRET of caller {x}", 10)))

@@ -111,6 +111,7 @@ async def _run(task: Task, plan: Plan) -> Run:
         profile=plan.profile,
         limits=plan.limits,
         prefetch=task.arm.prefetch,
+        recovered="run",  # nothing behind these tools is real
     )
     conversation = agent.conversation()
     turns: list[TurnRecord] = []

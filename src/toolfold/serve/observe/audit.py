@@ -1,5 +1,7 @@
 """The audit log: one line of JSON for each call, with its secrets taken out.
 
+Resources that were read, prompts that were got and calls that came to no tool are in it too.
+
 A line is written whole or not at all, by one write to the end of the file, so several
 gateways may share it. Of the arguments a thousand characters are looked at: a text that
 has no room in them is counted, not quoted, and what is quoted is redacted before it is
@@ -20,9 +22,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from toolfold import prompts
 from toolfold._bounds import cut
 from toolfold._json_values import compact
-from toolfold.dispatch.records import CallRecord, Silent
+from toolfold.arguments import read_arguments
+from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
 from toolfold.redact import Redactor
 from toolfold.serve._locks import file_lock
 from toolfold.tool import Json, is_array, is_mapping
@@ -152,6 +156,32 @@ class AuditLog(Silent):
                 self._is_failing = True
                 reason = error.strerror or "it is held by another process"
                 _log.error("the audit log `%s` cannot be written: %s", self.path, reason)
+
+    def fetched(self, record: CallRecord) -> None:
+        """Write down that a resource was read or a prompt was got."""
+        self.called(record)
+
+    def answered(self, record: SearchRecord) -> None:
+        """Write down a call that came to no tool: an unknown name, one out of the scope."""
+        if record.error is None or record.name in (prompts.TOOL_SEARCH, prompts.TOOL_DESCRIBE):
+            return
+        given = read_arguments(record.arguments)
+        arguments = {} if isinstance(given, str) else given
+        through = record.name == prompts.TOOL_CALL
+        self.called(
+            CallRecord(
+                at=record.at,
+                principal=record.principal,
+                session=record.session,
+                server="",
+                tool=str(arguments.get("name", "")) if through else record.name,
+                via="tool_call" if through else "direct",
+                outcome="refused",
+                seconds=record.seconds,
+                arguments=arguments,
+                error=record.error,
+            )
+        )
 
     def close(self) -> None:
         """Close the file."""

@@ -139,6 +139,10 @@ class TrustStore:
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
 
+    def vanished(self) -> TrustError:
+        """Return what is wrong where the file was there and is no more."""
+        return self._unusable("it was there, and is no more")
+
     def _write(self, book: Book) -> None:
         text = compact_bytes({"version": VERSION, "servers": book}) + b"\n"
         replace_file(self.path, text, durable=True)  # a person's decisions

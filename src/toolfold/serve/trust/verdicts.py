@@ -5,7 +5,8 @@ seen is remembered, and a tool that says something else later waits until a pers
 looked; with `all`, new tools wait as well. What waits exists for nobody. An approval is
 of one fingerprint: what changes again waits again.
 
-Where the file of approvals cannot be read, everything waits. Deciding is pure
+Where the file of approvals cannot be read, everything waits. Where it cannot be written, or is
+gone though it was there, what was approved stays and all else waits. Deciding is pure
 (`decide`, `approve`, `reject`, `forget`); the file is `TrustStore`'s.
 """
 
@@ -232,6 +233,7 @@ class Trust:
         self._signature: Signature = None
         self._known: dict[str, Mapping[str, TrustEntry] | None] = {}
         self._told: str | None = None
+        self._was_there = False
 
     def sift(self, server: str, tools: Sequence[Tool]) -> Sifted:
         """Part the tools that a server lists in those that exist and those that wait."""
@@ -252,6 +254,8 @@ class Trust:
             return False
         with self._lock:
             try:
+                if self._has_vanished:
+                    return self._known[server] is not None
                 return self._current().get(server) != self._known[server]
             except TrustError:
                 return self._known[server] is not None
@@ -267,9 +271,17 @@ class Trust:
             return None
         return entry_difference(entry)
 
+    @property
+    def _has_vanished(self) -> bool:
+        """Whether the file was there and is not: nobody approved anything by taking it away."""
+        return self._was_there and self.store.signature() is None
+
     def _current(self) -> Book:
         """Return what the file holds, read where it has changed."""
         signature = self.store.signature()
+        if self._was_there and signature is None:
+            return self._book
+        self._was_there = self._was_there or signature is not None
         if signature is None or signature != self._signature:
             self._signature = None
             self._book = self.store.load()
@@ -279,25 +291,54 @@ class Trust:
     def _sift(self, server: str, tools: Sequence[Tool]) -> Sifted:
         now = self._clock()
         book = self._current()
+        if self._has_vanished:
+            return self._approved_only(server, tools, book, self.store.vanished())
         sifted, after = decide(book, self.mode, server, tools, now)
         if after != book:
             # Somebody may have written in between: it is decided again under the lock.
             def change(current: Book) -> Book:
                 nonlocal sifted, after
+                if self._has_vanished:
+                    raise self.store.vanished()
                 sifted, after = decide(current, self.mode, server, tools, now)
                 return after
 
-            self._signature = self.store.update(change)
+            try:
+                self._signature = self.store.update(change)
+            except TrustError as error:
+                return self._approved_only(server, tools, book, error)
             self._book = after
+            self._was_there = self._was_there or self._signature is not None
         self._known[server] = after.get(server)
         self._told = None
         return sifted
 
-    def _all_waiting(self, server: str, tools: Sequence[Tool], error: TrustError) -> Sifted:
-        self._known[server] = None
+    def _approved_only(
+        self, server: str, tools: Sequence[Tool], book: Book, error: TrustError
+    ) -> Sifted:
+        """Part the tools where nothing can be written down: what was approved stays."""
+        self._known[server] = None if self._has_vanished else book.get(server)
+        self._tell(error, "new and changed tools wait")
+        entries = book.get(server, {})
+        admitted: list[Tool] = []
+        waiting: list[Quarantined] = []
+        for tool in tools:
+            name, entry = fingerprint(tool), entries.get(tool.name)
+            approved = entry.approved if entry is not None else None
+            if approved is not None and approved.fingerprint == name:
+                admitted.append(tool)
+            else:
+                waiting.append(Quarantined(tool, "unreadable", name, marks(tool)))
+        return Sifted(tuple(admitted), tuple(waiting))
+
+    def _tell(self, error: TrustError, what: str) -> None:
         if self._told != str(error):
             self._told = str(error)
-            _log.error("%s; until then every tool waits (%s)", error, error.hint)
+            _log.error("%s; until then %s (%s)", error, what, error.hint)
+
+    def _all_waiting(self, server: str, tools: Sequence[Tool], error: TrustError) -> Sifted:
+        self._known[server] = None
+        self._tell(error, "every tool waits")
         return Sifted(
             (), tuple(Quarantined(tool, "unreadable", fingerprint(tool)) for tool in tools)
         )

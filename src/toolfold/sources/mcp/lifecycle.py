@@ -139,6 +139,9 @@ class Lifecycle:
         self.name = server.name
         self.state: ServerState = "waiting"
         self.error: str | None = None
+        """Why it is not there, for the person who runs it: logs, status, the command line."""
+        self.cause: str | None = None
+        """The same for clients and models: without what the server itself said last."""
         self.restarts = 0
         self.since = time.time()
         self.connection: Connection | None = None
@@ -154,6 +157,7 @@ class Lifecycle:
         self._next_try = math.inf
         self._was_ready = False
         self._refusal: int | None = None
+        self._last_words = ""
         self._task: asyncio.Task[None] | None = None
 
     # ---- its life
@@ -207,8 +211,16 @@ class Lifecycle:
             error=self.error,
         )
 
-    def _move(self, state: ServerState, error: str | None = None, *, quietly: bool = False) -> None:
-        self.state, self.error, self.since = state, error, time.time()
+    def _move(
+        self,
+        state: ServerState,
+        error: str | None = None,
+        cause: str | None = None,
+        *,
+        quietly: bool = False,
+    ) -> None:
+        self.state, self.error, self.cause = state, error, cause
+        self.since = time.time()
         self._moved.set()
         self._moved = asyncio.Event()
         if not quietly:
@@ -225,7 +237,7 @@ class Lifecycle:
             soon = self.state == "failed" and self._next_try - time.monotonic() < _SOON
             if self.state in ("failed", "stopped") and not soon:
                 raise ServerDownError(
-                    self.name, f"is not running: {self.error or self.state}", lost=False
+                    self.name, f"is not running: {self.cause or self.state}", lost=False
                 )
             await self._moved.wait()
         return self.connection
@@ -245,7 +257,7 @@ class Lifecycle:
                     await self._moved.wait()
         except TimeoutError:
             raise ServerDownError(
-                self.name, f"is not running: {self.error or self.state}", lost=True
+                self.name, f"is not running: {self.cause or self.state}", lost=True
             ) from None
 
     async def settled(self) -> None:
@@ -265,31 +277,36 @@ class Lifecycle:
 
     async def _supervise(self) -> None:
         if self.server.problem is not None:
-            self._move("failed", str(self.server.problem))
+            problem = self._shown(str(self.server.problem))
+            self._move("failed", problem, problem)
             return
         if self._lazy:
             await self._wanted.wait()
         pause = FIRST_PAUSE
         while True:
             # One that cannot start is reported once, not at every try.
-            self._move("starting", self.error, quietly=self.state == "failed")
+            quietly = self.state == "failed"
+            self._move("starting", self.error, self.cause, quietly=quietly)
             self._over.clear()
             self._was_ready = False
-            reason = "ended"
+            self._last_words = ""
+            cause = "ended"
             began = time.monotonic()
             try:
-                reason = await self._live() or reason
+                cause = await self._live() or cause
             except Exception as error:
-                reason = self._explain(error)
+                cause = self._explain(error)
                 _log.debug("server %s", self.name, exc_info=True)
             finally:
                 self.connection = None
             if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
                 pause = FIRST_PAUSE
+            said = f": {self._last_words}" if self._last_words else ""
+            reason = self._shown(f"{cause}{said}")
             _log.debug("server %s: %s; trying again in about %.1f s", self.name, reason, pause)
             wait = pause * random.uniform(0.5, 1.0)
             self._next_try = time.monotonic() + wait
-            self._move("failed", reason)
+            self._move("failed", reason, self._shown(cause))
             await asyncio.sleep(wait)
             pause = min(pause * 2, LONGEST_PAUSE)
             self.restarts += self._was_ready
@@ -322,7 +339,8 @@ class Lifecycle:
                 return "closed the connection"
             await asyncio.sleep(0)
             code = child.process.returncode
-            return f"ended{'' if code is None else f' with {code}'}{_behind(child)}"
+            self._last_words = child.last_words
+            return "ended" if code is None else f"ended with {code}"
 
     @property
     def _patience(self) -> float:
@@ -355,8 +373,9 @@ class Lifecycle:
                 await asyncio.sleep(0.05)  # its last words and its exit code are on their way
                 code = child.process.returncode
                 what = "ended" if code is None else f"ended with {code}"
+                self._last_words = child.last_words
                 raise ServerDownError(
-                    self.name, f"{what} before it was ready{_behind(child)}", lost=False
+                    self.name, f"{what} before it was ready", lost=False
                 ) from None
             raise
         self.connection = connection
@@ -417,19 +436,27 @@ class Lifecycle:
         return found
 
     def _explain(self, error: BaseException) -> str:
+        """Return why it is not there; what the server itself says of it goes to its last words."""
         error = _leaf(error)
         if isinstance(error, TimeoutError):
             text = f"did not answer within {self._patience:g} s"
         elif isinstance(error, ServerDownError):
             text = error.reason
+        elif isinstance(error, MCPError):
+            text = f"answered with the error {error.error.code}"
+            self._last_words = str(error)
         else:
             text = str(error) or type(error).__name__
         if self._was_ready or isinstance(error, SignInError):
             pass  # what was refused before has been got over, or was the question
         elif self._refusal in (401, 403):
+            self._last_words = ""
             text = f"refuses us (HTTP {self._refusal}): check its `headers`, or set `oauth: true`"
         elif self._refusal is not None:
             text = f"{text} (HTTP {self._refusal})"
+        return text
+
+    def _shown(self, text: str) -> str:
         # Redacted before it is cut: a part of a secret is not known for one.
         return one_line(self._redactor.redact(text[:4_000]), 300)
 
@@ -456,10 +483,6 @@ def _leaf(error: BaseException) -> BaseException:
         group = cast("BaseExceptionGroup[BaseException]", error)
         error = group.exceptions[0]
     return error
-
-
-def _behind(child: Child) -> str:
-    return f": {child.last_words}" if child.last_words else ""
 
 
 def heard(task: asyncio.Task[Any]) -> None:

@@ -19,6 +19,7 @@ from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 from toolfold import prompts
 from toolfold.sources.calls import CallClock, CallContext, Refusal
 from toolfold.sources.mcp._exposed_names import Route
+from toolfold.sources.mcp._questions import signed, signed_result
 from toolfold.sources.mcp._results import AgentCaller, output_of_result
 from toolfold.sources.mcp._tool_list import DESCRIPTION_LIMIT, ToolList
 from toolfold.sources.mcp._wishes import Wishes
@@ -136,8 +137,13 @@ class McpSource(Source):
 
     @property
     def error(self) -> str | None:
-        """Why it does not run, in one line."""
+        """Why it does not run, in one line, for the person who runs it."""
         return self.lifecycle.error
+
+    @property
+    def cause(self) -> str | None:
+        """Why it does not run, for clients and models: without the server's own words."""
+        return self.lifecycle.cause
 
     @property
     def restarts(self) -> int:
@@ -266,6 +272,7 @@ class McpSource(Source):
         if passes:
             sent.update((key, call.params[key]) for key in _CARRIED if key in call.params)
         result = await self.request(method, sent, call, again=again, schema=schema, clock=clock)
+        result = signed_result(self.name, result)
         for _ in range(_ROUNDS_AT_MOST):
             if passes or result.get("resultType") != "input_required":
                 return result
@@ -273,6 +280,7 @@ class McpSource(Source):
             state = {"requestState": result["requestState"]} if "requestState" in result else {}
             sent = {**sent, "inputResponses": answers, **state}
             result = await self.request(method, sent, call, schema=schema, clock=clock)
+            result = signed_result(self.name, result)
         raise MCPError(INVALID_PARAMS, "the server does not stop asking")
 
     async def request(
@@ -382,6 +390,7 @@ class McpSource(Source):
 
     async def asked(self, method: str, params: Params) -> dict[str, Json]:
         """Pass a question on to the client that it belongs to, or refuse it."""
+        params = signed(self.name, method, params)
         call = self.in_flight.owner()
         if call is not None:
             return await call.ask(method, params)

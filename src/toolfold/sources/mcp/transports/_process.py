@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import signal
 import time
 from asyncio.subprocess import PIPE, Process
@@ -40,7 +41,10 @@ _INHERITED = (
     "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROCESSOR_ARCHITECTURE",
     "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME", "USERPROFILE",
 )  # fmt: skip
-_INHERITED_PREFIXES = ("LC_", "XDG_", "npm_config_", "NPM_CONFIG_")
+_INHERITED_PREFIXES = ("LC_", "XDG_")
+_LOGIN = re.compile(r"//[^/@\s]+@")
+"""A login in an address, as proxies have it."""
+
 _GRACE = 0.5
 _TERM_GRACE = 1.0
 _STEP = 0.02
@@ -56,7 +60,9 @@ class StartError(ToolfoldError):
 def environment(own: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a server's process: the harmless ones of ours, and its own.
 
-    What else is in our environment stays here, so that no server reads another's secrets.
+    What else is in our environment stays here, so that no server reads another's secrets: a
+    package manager's settings hold tokens, and a proxy's address may hold a login. A server that
+    needs one is given it by name, in its `env`.
     """
     inherited = {
         key: value
@@ -64,6 +70,7 @@ def environment(own: Mapping[str, str]) -> dict[str, str]:
         if (key in _INHERITED or key.startswith(_INHERITED_PREFIXES))
         # A shell function exported by bash can be run by a child that is a shell.
         and not value.startswith("()")
+        and not _LOGIN.search(value)
     }
     return {**inherited, **own}
 

@@ -1,0 +1,59 @@
+"""The audit holds more than calls: resources, prompts, and names that came to nothing."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from mcp.shared.exceptions import MCPError
+
+from support.gateways import Seen, client, gateway, odd, run
+from toolfold.scope import Scope
+from toolfold.serve.observe.audit import AuditLog
+from toolfold.serve.principals import Principal
+
+
+def test_resources_prompts_and_refused_names_are_in_the_audit(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl")
+    narrow = Principal("narrow", Scope(allow=("one__echo",)))
+
+    async def main() -> None:
+        async with (
+            gateway(odd("one"), odd("two"), observers=(Seen(), log)) as made,
+            client(made) as c,
+            client(made, "legacy", narrow) as other,
+        ):
+            uri = str((await c.list_resources()).resources[0].uri)
+            await c.read_resource(uri)
+            prompt = (await c.list_prompts()).prompts[0].name
+            await c.get_prompt(prompt, {"who": "you"})
+            for fails in (
+                c.read_resource("no://such/thing"),
+                c.get_prompt("no_such_prompt"),
+                c.call_tool("one__no_such_tool", {"password": "hunter2"}),
+                other.call_tool("one__slow", {"x": "1"}),
+            ):
+                with suppress(MCPError):
+                    await fails
+            await c.call_tool("one__echo", {"x": "a"})
+
+    run(main)
+    log.close()
+    text = (tmp_path / "audit.jsonl").read_text("utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(e["via"], e["outcome"], e["principal"]) for e in lines] == [
+        ("resource", "ok", "local"),
+        ("prompt", "ok", "local"),
+        ("resource", "refused", "local"),
+        ("prompt", "refused", "local"),
+        ("direct", "refused", "local"),
+        ("direct", "refused", "narrow"),
+        ("direct", "ok", "local"),
+    ]
+    assert [e["tool"] for e in lines[2:6]] == [
+        "no://such/thing", "no_such_prompt", "one__no_such_tool", "one__slow",
+    ]  # fmt: skip
+    assert lines[0]["server"] == lines[1]["server"] == "one"
+    assert lines[0]["result_size"] > 0
+    assert "hunter2" not in text
