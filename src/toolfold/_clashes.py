@@ -72,6 +72,8 @@ def settled(
 
 def renamed_entries(entries: Sequence[Entry], names: Mapping[int, str]) -> tuple[Entry, ...]:
     """Return entries with the tools at some places, counted over all of them, under other names."""
+    if not names:
+        return tuple(entries)
     out: list[Entry] = []
     place = 0
     for entry in entries:
