@@ -80,6 +80,7 @@ JSON_KEYS = {
     "where no request counts towards it.",
     "fold": "`active`, `strategy`, `reason`, `tools_before`, `tools_after`, `kept`, `deferred`, "
     "`tokens_before`, `tokens_after`, `deferrable_tokens`, `threshold_tokens`, "
+    "`renamed` (each `source`, `name`, `served_as`), "
     "`context_length`, `guidance`, `tools` (what the model would see); with `--diff` also "
     "`entered` and `left`. Tokens are characters over four.",
     "import": "`file`, `written`, `backup`, `found` (each `client`, `path`, `scope`, `problem`, "

@@ -201,7 +201,9 @@ def test_ten_thousand_tools_are_folded_searched_and_called() -> None:
     started = time.perf_counter()
     folded = fold(tools, context_length=200_000, settings=Settings(ranker="bm25"))
     found = answered(folded.resolve("tool_search", {"query": "7777"}))
-    call = invoked(folded.resolve("tool_call", {"name": "do_thing_7777", "arguments": {}}))
+    call = invoked(
+        folded.resolve("tool_call", {"name": "server_17__Do-Thing-7777", "arguments": {}})
+    )
     near = answered(folded.resolve("tool_call", {"name": "do_thing_77777", "arguments": {}}))
 
     assert time.perf_counter() - started < 20

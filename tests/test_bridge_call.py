@@ -57,7 +57,8 @@ def call(name: object, arguments: Any, folded: Folded | None = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", ["github.create_issue", "create_issue", "`create_issue`", "github/create_issue"]
+    "name",
+    ["github.create_issue", "`github.create_issue`", "github/create_issue", "github__Create-Issue"],
 )
 def test_a_call_comes_to_the_real_tool_and_its_arguments(name: str) -> None:
     folded = bridge()
@@ -76,7 +77,7 @@ def test_a_call_comes_to_the_real_tool_and_its_arguments(name: str) -> None:
 def test_arguments_may_be_an_object_or_json_text_with_raw_control_characters(
     arguments: object,
 ) -> None:
-    assert call("create_issue", arguments).arguments == {"title": "a\nb"}
+    assert call("github.create_issue", arguments).arguments == {"title": "a\nb"}
 
 
 @pytest.mark.parametrize("arguments", [None, "", "  ", {}, "{}", "null"])
@@ -89,7 +90,7 @@ def test_blank_arguments_are_none(arguments: object) -> None:
 
 @pytest.mark.parametrize("beside", [{}, {"arguments": None}, {"arguments": ""}, {"arguments": {}}])
 def test_arguments_written_beside_the_name_are_understood(beside: dict[str, Any]) -> None:
-    flat = {"name": "create_issue", "title": "a", "count": "3", **beside}
+    flat = {"name": "github.create_issue", "title": "a", "count": "3", **beside}
 
     assert invoked(bridge().resolve("tool_call", flat)).arguments == {"title": "a", "count": 3}
     assert invoked(bridge().resolve("tool_call", json.dumps(flat))).arguments == {
@@ -122,7 +123,7 @@ def test_arguments_written_beside_the_name_are_understood(beside: dict[str, Any]
     ],
 )
 def test_harmless_repairs_are_made(given_: dict[str, Any], repaired: dict[str, Any]) -> None:
-    invocation = call("create_issue", {"title": "a", **given_})
+    invocation = call("github.create_issue", {"title": "a", **given_})
 
     assert isinstance(invocation, Invocation)
     assert invocation.arguments == {"title": "a", **repaired}
@@ -131,7 +132,7 @@ def test_harmless_repairs_are_made(given_: dict[str, Any], repaired: dict[str, A
 def test_what_fits_is_left_as_it_came() -> None:
     arguments = {"title": "5", "labels": ["1"], "ratio": 1, "options": {"depth": 1, "more": "2"}}
 
-    assert call("create_issue", arguments).arguments == arguments
+    assert call("github.create_issue", arguments).arguments == arguments
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_what_fits_is_left_as_it_came() -> None:
 def test_the_rest_comes_back_with_the_path_the_constraint_and_the_signature(
     arguments: dict[str, Any], fault: str
 ) -> None:
-    answer = call("create_issue", arguments)
+    answer = call("github.create_issue", arguments)
 
     assert isinstance(answer, Answer)
     assert answer.is_error
@@ -173,7 +174,7 @@ def test_several_faults_come_back_at_once_and_at_most_five() -> None:
 
 
 def test_a_fault_does_not_repeat_the_value() -> None:
-    answer = call("create_issue", {"title": "a", "count": "secret" * 1000})
+    answer = call("github.create_issue", {"title": "a", "count": "secret" * 1000})
 
     assert "secret" not in answer.text
 
@@ -196,7 +197,7 @@ def test_a_fault_does_not_repeat_the_value() -> None:
 def test_arguments_that_are_no_object_come_back_with_the_signature(
     arguments: object, reason: str
 ) -> None:
-    answer = call("create_issue", arguments)
+    answer = call("github.create_issue", arguments)
 
     assert answer.is_error
     assert answer.text == (
@@ -365,7 +366,7 @@ JUNK = st.recursive(
     | st.fixed_dictionaries(
         {}, optional={"query": JUNK, "limit": JUNK, "name": JUNK, "arguments": JUNK}
     )
-    | st.fixed_dictionaries({"name": st.just("create_issue"), "arguments": JUNK}),
+    | st.fixed_dictionaries({"name": st.just("github.create_issue"), "arguments": JUNK}),
 )
 def test_resolve_never_raises_for_what_a_model_sends(name: str, arguments: Any) -> None:
     result = bridge().resolve(name, arguments)

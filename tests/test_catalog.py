@@ -46,14 +46,19 @@ def test_two_names_that_are_one_on_the_wire_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["tool_search", "tool_describe", "tool_call"])
-def test_a_tool_with_the_name_of_a_bridge_tool_is_refused_with_both_owners(name: str) -> None:
+def test_a_hosts_own_tool_with_the_name_of_a_bridge_tool_is_refused_where_there_is_a_bridge(
+    name: str,
+) -> None:
+    tools = [{"name": name, "description": "Mine."}]
+
+    assert fold(tools).tools == tools
     with pytest.raises(NameClashError) as caught:
-        fold([{"name": name, "description": "Mine.", "server": "mine"}])
+        fold(tools, settings=ON)
 
     assert str(caught.value) == (
-        f"two tools are named '{name}': one from source 'mine', one from toolfold's bridge"
+        f"two tools are named '{name}': one from the plain list, one from toolfold's bridge"
     )
-    assert caught.value.hint == "rename the tool: the bridge needs this name"
+    assert caught.value.hint == ("rename the tool, or the bridge with the setting `bridge_prefix`")
 
 
 def test_a_clash_outside_the_scope_is_none() -> None:
@@ -85,7 +90,7 @@ def test_near_names_are_found_in_a_catalog_of_any_size() -> None:
     assert catalog.near("x" * 10_000) == ()
 
 
-def test_a_bare_name_that_is_unique_finds_its_tool() -> None:
+def test_a_bare_name_means_its_tool_where_it_is_unique_and_runs_it_nowhere_else() -> None:
     catalog = Catalog(
         [
             Tool("mcp__github__create_issue", source="github"),
@@ -94,11 +99,15 @@ def test_a_bare_name_that_is_unique_finds_its_tool() -> None:
         ]
     )
 
-    assert catalog.find("create_issue") is catalog["mcp__github__create_issue"]
     assert catalog.find("github.create_issue") is catalog["mcp__github__create_issue"]
-    assert catalog.find("fork") is catalog["gitlab.fork"]
-    assert catalog.find("send") is catalog["mail/send"]
-    assert catalog.find("Create Issue") is catalog["mcp__github__create_issue"]
+    for name, means in {
+        "create_issue": "mcp__github__create_issue",
+        "fork": "gitlab.fork",
+        "send": "mail/send",
+        "Create Issue": "mcp__github__create_issue",
+    }.items():
+        assert catalog.find(name) is None
+        assert catalog.meant(name) is catalog[means]
 
 
 def test_a_bare_name_that_two_tools_share_finds_none() -> None:
@@ -122,14 +131,17 @@ def test_a_name_of_punctuation_is_found_by_itself_alone() -> None:
     assert catalog.find("") is None
 
 
-def test_a_bare_name_is_unique_or_not_in_the_scope() -> None:
+def test_a_bare_name_does_not_run_at_the_one_source_that_a_scope_leaves() -> None:
     from toolfold import Scope
 
     tools = [Tool("a.read", source="a"), Tool("b.read", source="b")]
 
     folded = fold(tools, settings=ON, scope=Scope(allow=("@b",)))
+    answer = answered(folded.resolve("tool_call", {"name": "read"}))
 
-    assert invoked(folded.resolve("tool_call", {"name": "read"})).tool.name == "b.read"
+    assert answer.text == '"read" is not available in this session. Did you mean b.read?'
+    alone = fold(tools[1:], settings=ON)
+    assert invoked(alone.resolve("tool_call", {"name": "read"})).tool.name == "b.read"
 
 
 @given(lists_of("plain"))

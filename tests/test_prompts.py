@@ -398,15 +398,17 @@ def test_the_listing_names_sources_with_counts_by_default() -> None:
 
 def test_the_listing_can_name_every_tool_by_source() -> None:
     assert listed([*MAIL, *FORGE, Tool("x")], listing="names") == (
-        "6 tools, by source:\nothers: x\nforge: clone fork merge\nmail: read send"
+        "6 tools, by source:\nothers: x\nforge: forge.clone forge.fork forge.merge\n"
+        "mail: mcp__mail__read mcp__mail__send"
     )
 
 
-def test_a_listed_name_is_short_only_where_it_means_one_tool_of_the_scope() -> None:
+def test_a_listed_name_is_short_only_where_it_can_be_called_so() -> None:
     tools = [*FORGE, Tool("other.fork", source="other")]
 
+    assert listed(FORGE, listing="names") == "3 tools, by source:\nforge: clone fork merge"
     assert listed(tools, listing="names") == (
-        "4 tools, by source:\nforge: clone forge.fork merge\nother: other.fork"
+        "4 tools, by source:\nforge: forge.clone forge.fork forge.merge\nother: other.fork"
     )
     beside_core = fold(
         [Tool("fork"), *FORGE], core=["fork"], settings=Settings(enabled="on", listing="names")
@@ -418,14 +420,16 @@ def test_over_its_budget_the_largest_sources_shrink_to_a_count_first() -> None:
     large = [Tool(f"large.a_rather_long_name_{i}", source="large") for i in range(30)]
     middle = [Tool(f"middle.another_long_name_{i}", source="middle") for i in range(8)]
 
-    tight = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=100)
+    tight = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=120)
     tighter = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=50)
 
     assert tight == (
-        "40 tools, by source:\nlarge (30)\nmail: read send\nmiddle: "
-        + " ".join(f"another_long_name_{i}" for i in range(8))
+        "40 tools, by source:\nlarge (30)\nmail: mcp__mail__read mcp__mail__send\nmiddle: "
+        + " ".join(f"middle.another_long_name_{i}" for i in range(8))
     )
-    assert tighter == "40 tools, by source:\nlarge (30)\nmail: read send\nmiddle (8)"
+    assert tighter == (
+        "40 tools, by source:\nlarge (30)\nmail: mcp__mail__read mcp__mail__send\nmiddle (8)"
+    )
 
 
 def test_where_not_even_that_fits_counts_stand_alone() -> None:

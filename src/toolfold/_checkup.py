@@ -70,10 +70,10 @@ def _clashes(tools: Sequence[Tool]) -> Iterator[Finding]:
         name = wire_name(tool.name)
         if tool.name in prompts.BRIDGE_NAMES:
             message = f"from {owner(tool)}, has the name of a bridge tool"
-            yield Finding("error", "name clash", (tool.name,), message)
+            yield _clash((tool.name,), message, tool)
         if name in seen:
             message = f"from {owner(seen[name])} and from {owner(tool)}"
-            yield Finding("error", "name clash", (seen[name].name, tool.name), message)
+            yield _clash((seen[name].name, tool.name), message, seen[name], tool)
         seen.setdefault(name, tool)
 
 
@@ -91,6 +91,13 @@ def _skeleton(name: str) -> str:
     """Return what an eye makes of a name: without case, separators, accents, and foreign twins."""
     decomposed = unicodedata.normalize("NFKD", name).casefold().translate(_TWINS)
     return "".join(character for character in decomposed if character.isalnum())
+
+
+def _clash(names: tuple[str, ...], message: str, *tools: Tool) -> Finding:
+    # A tool with a source gives way when it is folded; two without one cannot.
+    if any(tool.source is not None for tool in tools):
+        return Finding("warning", "name clash", names, f"{message}: one is served as source__name")
+    return Finding("error", "name clash", names, message)
 
 
 def _one(tool: Tool) -> Iterator[Finding]:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from toolfold._memo import Memo
 from toolfold.errors import CatalogError
 from toolfold.scope import Scope
 from toolfold.settings import Settings
 from toolfold.tool import Shape, Tool, is_mapping
 from toolfold.wire import Entry, read
 
-__all__ = ["intake"]
+__all__ = ["Intake", "intake"]
+
+_log = logging.getLogger(__name__)
+_TOLD: Memo[Scope, bool] = Memo(256)
+
+
+class Intake(NamedTuple):
+    """What came in."""
+
+    entries: tuple[Entry, ...]
+    """The entries that the scope leaves."""
+
+    sources: frozenset[str]
+    """The names of all sources, of those too of which the scope leaves nothing."""
 
 
 def intake(
@@ -20,7 +36,7 @@ def intake(
     shape: Shape | None,
     *,
     lenient: bool,
-) -> tuple[Entry, ...]:
+) -> Intake:
     """Return the entries of a list that a scope leaves.
 
     Args:
@@ -31,10 +47,22 @@ def intake(
         lenient: Whether what cannot be read passes through instead of raising.
     """
     entries = _entries(tools, lenient=lenient)
-    entries = entries if scope.holds_everything else _within(entries, scope)
+    every = [tool for entry in entries for tool in entry.tools]
+    sources = frozenset(tool.source for tool in every if tool.source is not None)
+    if not scope.holds_everything:
+        _tell_unmatched(scope, [*every, *(_own_tool(e) for e in entries if not e.tools)])
+        entries = _within(entries, scope)
     if settings.aliases or settings.annotations:
         entries = _applied(entries, settings)
-    return _in_shape(entries, shape) if shape else entries
+    return Intake(_in_shape(entries, shape) if shape else entries, sources)
+
+
+def _tell_unmatched(scope: Scope, tools: Sequence[Tool]) -> None:
+    """Say once which patterns of a scope match nothing: they may be misspelt."""
+    if _TOLD.get(scope) is None:
+        _TOLD.put(scope, True)
+        for pattern in scope.unmatched(tools):
+            _log.warning("the scope's pattern %r matches no tool", pattern)
 
 
 def _entries(tools: Iterable[object], *, lenient: bool) -> tuple[Entry, ...]:

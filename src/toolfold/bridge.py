@@ -16,10 +16,11 @@ from toolfold import prompts
 from toolfold._bounds import one_line, visible
 from toolfold._render import describe_text, fitting, names_text, search_text
 from toolfold._signature import signature
+from toolfold._suggestions import suggested
 from toolfold.answer import Answer, Hit, Invocation
 from toolfold.arguments import check, compiles_at_once, read_arguments, unknown_faults
 from toolfold.catalog import Catalog
-from toolfold.search import Ranker, chosen_ranker, index_of, is_indexed, may_wait
+from toolfold.search import RANKERS, Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.strategy import STRATEGIES, Strategy, strategy_of
@@ -30,9 +31,11 @@ __all__ = ["Bridge"]
 
 _NEEDS_AT_MOST = 8
 _NAMES_AT_MOST = 16
+_GUESSED_AT_MOST = 8
 _QUERY_LIMIT = 2_000
 _WRAPPING = "\"'`“”‘’ \t\n"
 _OTHER_KEYS = ("parameters", "args", "input", "params")
+_NAMESPACE = "functions."
 _WORD = re.compile(r"[^\W_]")
 
 
@@ -52,6 +55,33 @@ class Bridge:
 
     ranker: Ranker
     count: TokenCounter = field(default=estimate)
+    originals: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    """The tools that are served under another name than their own, as they came, by that name."""
+
+    @property
+    def names(self) -> prompts.BridgeNames:
+        """What the bridge's own tools are called."""
+        return prompts.bridge_names(self.settings.bridge_prefix)
+
+    @property
+    def _embedded_ranker(self) -> Ranker:
+        """The search that knows names: ours, whoever ranks needs, and without an endpoint."""
+        wanted = self.settings.ranker
+        wanted = strategy_of(self.settings).ranker if wanted == "default" else wanted
+        return RANKERS["hybrid" if wanted == "hybrid" else "bm25"](self.settings)
+
+    def role(self, name: str) -> str | None:
+        """Return which of `prompts.BRIDGE_NAMES` a call is of, by whatever name, if it is answered.
+
+        `functions.` before the name is how some models write that it is a tool at all.
+        """
+        if self.strategy is None:
+            return None
+        name = str(name).strip()
+        role = self.names.role(name)
+        if role is None and name not in self.catalog:
+            role = self.names.role(name.removeprefix(_NAMESPACE))
+        return role if role in self.strategy.answers else None
 
     @classmethod
     def over(cls, catalog: Catalog, settings: Settings) -> Bridge:
@@ -70,24 +100,25 @@ class Bridge:
         return resolved
 
     def _resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
-        strategy = self.strategy
-        if strategy is None or name not in strategy.answers:
+        strategy, role = self.strategy, self.role(name)
+        if strategy is None or role is None:
             return self._direct(name, arguments, session)
         read = read_arguments(arguments)
         if isinstance(read, str):
             return _mistake(prompts.unreadable_arguments(name, read, None), session)
-        if name == prompts.TOOL_SEARCH:
+        if role == prompts.TOOL_SEARCH:
             return self._search(strategy, read, session)
-        if name == prompts.TOOL_DESCRIBE:
+        if role == prompts.TOOL_DESCRIBE:
             return self._describe(read, session)
         return self._call(read, session)
 
     def may_block(self, name: str, arguments: Json = None) -> bool:
         """Whether resolving a call may take long: see `Folded.may_block`."""
         name = str(name).strip()
-        if self.strategy is None or name not in self.strategy.answers:
+        role = self.role(name)
+        if role is None:
             return not self._calls_at_once(name)
-        if name == prompts.TOOL_SEARCH:
+        if role == prompts.TOOL_SEARCH:
             is_warm = self.catalog.is_warm and self.folded.is_warm
             is_ready = is_warm and is_indexed(self.folded.fingerprint, self.ranker)
             return not is_ready or may_wait(self.ranker)
@@ -158,7 +189,7 @@ class Bridge:
             budget=self.settings.search_max_tokens,
             count=self.count,
             fruitless=session.fruitless,
-            foot=strategy.hits_foot,
+            foot=self.names.said(strategy.hits_foot),
             in_full=strategy.shows_definitions,
             needs_left_out=len(needs) - len(groups),
         )
@@ -169,7 +200,8 @@ class Bridge:
         if strategy.lists_names and (query is None or isinstance(query, str)):
             return Answer(self._names(""), session=session)
         missing = not (isinstance(query, str) or is_array(query))
-        return _mistake(prompts.QUERY_MISSING if missing else prompts.BLANK_QUERY, session)
+        text = self.names.said(prompts.QUERY_MISSING) if missing else prompts.BLANK_QUERY
+        return _mistake(text, session)
 
     def _found(self, need: str, limit: int) -> tuple[tuple[Hit, ...], Tool | None]:
         """Return the hits of a need, and the core tool whose exact name it is, if any."""
@@ -193,10 +225,11 @@ class Bridge:
         missing: list[str] = []
         for name in names[:_NAMES_AT_MOST]:
             tool = _named(self.catalog, name)
-            if name not in self.catalog and name.strip(_WRAPPING) in prompts.BRIDGE_NAMES:
+            if name not in self.catalog and name.strip(_WRAPPING) in self.names.all:
                 missing.append(prompts.call_directly(name.strip(_WRAPPING)))
             elif tool is None:
-                missing.append(self._not_available(name.strip(_WRAPPING)))
+                guess = len(missing) < _GUESSED_AT_MOST
+                missing.append(self._not_available(name.strip(_WRAPPING), guess=guess))
             elif tool not in tools:
                 tools.append(tool)
         budget = self.settings.describe_max_tokens
@@ -220,9 +253,11 @@ class Bridge:
             return _mistake(prompts.CALL_NAME_MISSING, session)
         if name not in self.catalog:
             name = name.strip(_WRAPPING) or name
-        if name in prompts.BRIDGE_NAMES:
-            return _mistake(prompts.bridge_in_bridge(name), session)
-        tool = _named(self.catalog, name)
+        inner = self.role(name)
+        if inner is not None or name in self.names.all:
+            own = name.removeprefix(_NAMESPACE)
+            return _mistake(prompts.bridge_in_bridge(own, self.names), session)
+        tool = self.catalog.find(name)
         if tool is None:
             return _mistake(self._not_available(name), session)
         if tool.name not in self.folded:
@@ -245,7 +280,8 @@ class Bridge:
         read = read_arguments(arguments)
         if isinstance(read, str):
             return _mistake(prompts.unreadable_arguments(tool.shown_name, read, None), session)
-        return Invocation(tool, read, "direct", session.moved_on())
+        own = self.originals.get(tool.name, tool)
+        return Invocation(own, read, "direct", session.moved_on())
 
     def _invocation(
         self, tool: Tool, arguments: Json, via: Literal["direct", "tool_call"], session: Session
@@ -262,12 +298,19 @@ class Bridge:
             return _mistake(
                 prompts.bad_arguments(tool.shown_name, faults, signature(tool)), session
             )
-        return Invocation(tool, checked.arguments, via, session.moved_on())
+        own = self.originals.get(tool.name, tool)
+        return Invocation(own, checked.arguments, via, session.moved_on())
 
-    def _not_available(self, name: str) -> str:
-        near = [self.catalog[like].shown_name for like in self.catalog.near(name)]
+    def _not_available(self, name: str, *, guess: bool = True) -> str:
+        floor, ranker = self.settings.relevance_floor, self._embedded_ranker
+        found = suggested(self.catalog, name, ranker, floor=floor) if guess else ()
+        near = [tool.shown_name for tool in found]
         text = prompts.not_available(name, near)
-        return text if near or self.strategy is None else f"{text} {prompts.search_for_it()}"
+        return (
+            text
+            if near or self.strategy is None
+            else f"{text} {self.names.said(prompts.search_for_it())}"
+        )
 
 
 def _number(limit: Json) -> float | None:
@@ -287,7 +330,7 @@ def _named(catalog: Catalog, text: str) -> Tool | None:
     """Return the tool that a text names, quoted or not."""
     bare = text.strip()
     inner = bare[1:-1] if len(bare) > 2 and bare[0] in _WRAPPING and bare[-1] in _WRAPPING else ""
-    return catalog.find(text) or catalog.find(inner) or catalog.find(text.strip(_WRAPPING))
+    return catalog.meant(text) or catalog.meant(inner) or catalog.meant(text.strip(_WRAPPING))
 
 
 def _needs(query: Json, catalog: Catalog, *, together: bool) -> list[str]:

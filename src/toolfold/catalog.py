@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from types import MappingProxyType
+from typing import NamedTuple
 
 from toolfold._memo import Memo
 from toolfold.errors import NameClashError, UnknownToolError
@@ -22,12 +23,34 @@ from toolfold.wire import read
 __all__ = ["Catalog"]
 
 _SEPARATORS = re.compile(r"[\W_]+")
+_SEPARATOR = re.compile(r"[\s_./:-]+")
+_QUALIFYING = re.compile(r"__|[./:]")
 _NOT_IN_NAMES = re.compile(r"[!?,;=(){}\[\]<>|]")
 _NEAR_ENOUGH = 0.6
 _NEAR_TO_THE_BEST = 0.25
 _COMPARED_AT_MOST = 200
-_FORMS: Memo[str, Mapping[str, str | None]] = Memo(
-    32, room=16 * 1024 * 1024, size=lambda forms: 256 * len(forms)
+
+
+class _Forms(NamedTuple):
+    """The names of a catalog's tools, by other forms of them; None where two share a form."""
+
+    loose: Mapping[str, str | None]
+    """By the name, the bare name and the source with it, whatever stands between words."""
+
+    qualified: Mapping[tuple[str, str], str | None]
+    """By the source's name as it is, and a form of what the source calls the tool."""
+
+    bare: Mapping[str, str | None]
+    """By a form of the name, and of what the source calls the tool."""
+
+    unsourced: Mapping[str, str | None]
+    """By a form of the name; of tools without a source."""
+
+    sources: frozenset[str]
+
+
+_FORMS: Memo[str, _Forms] = Memo(
+    32, room=16 * 1024 * 1024, size=lambda forms: 512 * len(forms.loose)
 )
 
 
@@ -40,20 +63,24 @@ class Catalog:
 
     Args:
         tools: The tools, in the order in which they are to appear.
+        configured: The names of all sources that there are for anybody, of those too that
+            have no tool here: where that is one, a tool may be called by its bare name.
 
     Raises:
         NameClashError: Two tools have one name, or one name on the wire.
     """
 
-    __slots__ = ("_by_name", "_by_wire", "_fingerprint", "_forms", "_tools")
+    __slots__ = ("_by_name", "_by_wire", "_configured", "_fingerprint", "_forms", "_tools")
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], *, configured: Iterable[str] = ()) -> None:
         self._tools = tuple(tools)
+        own = (tool.source for tool in self._tools if tool.source is not None)
+        self._configured = frozenset((*configured, *own))
         self._by_name: dict[str, Tool] = {tool.name: tool for tool in self._tools}
         self._by_wire: dict[str, Tool] = {tool.wire_name: tool for tool in self._tools}
         if len(self._by_wire) != len(self._tools):
             _raise_clash(self._tools)
-        self._forms: Mapping[str, str | None] | None = None
+        self._forms: _Forms | None = None
         self._fingerprint: str | None = None
 
     @classmethod
@@ -105,6 +132,16 @@ class Catalog:
         return MappingProxyType(dict(sorted(counts.items())))
 
     @property
+    def configured(self) -> frozenset[str]:
+        """The names of all sources that there are, whether they have a tool here or not."""
+        return self._configured
+
+    @property
+    def is_of_one_source(self) -> bool:
+        """Whether there is one source for anybody, or none, so that a bare name says enough."""
+        return len(self._configured) <= 1
+
+    @property
     def fingerprint(self) -> str:
         """A digest of the content: the tools and their order."""
         if self._fingerprint is None:
@@ -116,23 +153,54 @@ class Catalog:
         """Return the part of this catalog that is in the scope."""
         if scope.holds_everything:
             return self
-        return Catalog(tool for tool in self._tools if tool in scope)
+        inside = (tool for tool in self._tools if tool in scope)
+        return Catalog(inside, configured=self._configured)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool that a model means by `name`, or None.
+        """Return the tool that runs where a model calls `name`, or None.
 
-        That is the tool of this name; else the one with this name on the wire; else the
-        one whose bare name or name with its source before it this is, if there is just one.
+        That is the tool of this name, or with this name on the wire. Another form of a name
+        runs at no other source than the one that it names:
+
+        - a source's name as it is, and behind it what the source calls the tool, which may
+          differ in case and separators;
+        - a bare name, with such differences, of a tool without a source; or of any tool,
+          where there is one source for anybody. It has no prefix that could name a source.
+
+        Whether there is such a name outside this catalog makes no difference.
         """
         tool = self._by_name.get(name) or self._by_wire.get(name)
-        if tool is not None:
+        if tool is not None or _NOT_IN_NAMES.search(name):
             return tool
-        if _NOT_IN_NAMES.search(name):
+        form = _form(name)
+        if not form:
             return None
-        meant = self.warm().get(_plain(name))
+        forms = self.warm()
+        meant = self._qualified(name, forms)
+        if meant is None and not (self._configured and _QUALIFYING.search(name)):
+            meant = (forms.bare if self.is_of_one_source else forms.unsourced).get(form)
         return None if meant is None else self._by_name[meant]
 
-    def warm(self) -> Mapping[str, str | None]:
+    def _qualified(self, name: str, forms: _Forms) -> str | None:
+        """Return the one tool that a source's name and what stands behind it mean."""
+        rests = ((s, name[len(s) :]) for s in forms.sources if name.startswith(s))
+        keys = ((source, _form(rest)) for source, rest in rests if _begins_apart(rest))
+        found = {forms.qualified[key] for key in keys if key in forms.qualified}
+        return found.pop() if len(found) == 1 else None
+
+    def meant(self, name: str) -> Tool | None:
+        """Return the tool that a model may mean by `name`, to be shown, or None.
+
+        That is the one that would run; else the one whose bare name, or name with its source
+        before it, this is, if there is just one.
+        """
+        tool = self.find(name)
+        if tool is not None or _NOT_IN_NAMES.search(name):
+            return tool
+        meant = self.warm().loose.get(_plain(name))
+        return None if meant is None else self._by_name[meant]
+
+    def warm(self) -> _Forms:
         """Learn the forms of the names, once for each content, and return them."""
         if self._forms is None:
             self._forms = _FORMS.get_or(self.fingerprint, lambda: _name_forms(self._tools))
@@ -181,16 +249,40 @@ def _plain(name: str) -> str:
     return _SEPARATORS.sub(" ", name.lower()).strip()
 
 
-def _name_forms(tools: Iterable[Tool]) -> dict[str, str | None]:
-    """Return the names by every short or long form of them; None where two share it."""
-    forms: dict[str, str | None] = {}
+def _begins_apart(rest: str) -> bool:
+    """Whether a name's prefix ends where this rest of it begins, and not further on.
+
+    `github_work__list` is of a source `github_work`, be there one or not.
+    """
+    if "__" in rest:
+        return rest.startswith("__")
+    return (_QUALIFYING if _QUALIFYING.search(rest) else _SEPARATOR).match(rest) is not None
+
+
+def _form(name: str) -> str:
+    return _SEPARATOR.sub(" ", name.lower()).strip()
+
+
+def _name_forms(tools: Iterable[Tool]) -> _Forms:
+    loose: dict[str, str | None] = {}
+    qualified: dict[tuple[str, str], str | None] = {}
+    bare: dict[str, str | None] = {}
+    unsourced: dict[str, str | None] = {}
     for tool in tools:
         own = {_plain(tool.name), _plain(tool.bare_name)}
         if tool.source is not None:
             own.add(_plain(f"{tool.source} {tool.bare_name}"))
         for form in own - {""}:
-            forms[form] = None if form in forms else tool.name
-    return forms
+            loose[form] = None if form in loose else tool.name
+        form = _form(tool.bare_name)
+        for whole in {form, _form(tool.name)}:
+            bare[whole] = None if whole in bare else tool.name
+        if tool.source is None:
+            unsourced[form] = None if form in unsourced else tool.name
+        else:
+            key = (tool.source, form)
+            qualified[key] = None if key in qualified else tool.name
+    return _Forms(loose, qualified, bare, unsourced, frozenset(key[0] for key in qualified))
 
 
 def owner(tool: Tool) -> str:

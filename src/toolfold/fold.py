@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from toolfold import prompts
+from toolfold._clashes import Renamed, renamed_entries, settled
 from toolfold._costs import list_tokens, tool_costs
 from toolfold._intake import intake
 from toolfold._json_values import compact
 from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
-from toolfold.catalog import Catalog, owner
-from toolfold.errors import ConfigError, NameClashError
+from toolfold.catalog import Catalog
+from toolfold.errors import ConfigError
 from toolfold.gate import GateVerdict, judge, say_unmatched
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
@@ -77,6 +78,9 @@ class Report:
 
     context_length: int | None
     """The context window, where it is known."""
+
+    renamed: tuple[Renamed, ...] = ()
+    """The tools of sources that are served under another name, because theirs was taken."""
 
     def __str__(self) -> str:
         state = f"folded ({self.strategy})" if self.active else "not folded"
@@ -170,6 +174,7 @@ def fold(
     core: Iterable[str] = (),
     settings: Settings | None = None,
     scope: Scope = EVERYTHING,
+    configured: Iterable[str] = (),
     session: Session | None = None,
     model: str | None = None,
     shape: Shape | None = None,
@@ -188,6 +193,8 @@ def fold(
         core: Names or patterns of tools that stay open, beside those of the settings.
         settings: How to fold. The defaults fold above 10 % of the window.
         scope: Which of the tools exist for this caller.
+        configured: The names of all sources that there are for anybody, of those too that have
+            no tool in the list: where that is one, a tool may be called by its bare name.
         session: The conversation so far.
         model: The model's name: its window is looked up where `context_length` is not given.
         shape: The wire shape to write; by default the one in which the tools came.
@@ -196,7 +203,8 @@ def fold(
 
     Raises:
         InvalidToolError: An entry is not a tool.
-        NameClashError: Two tools have one name, or one has the name of a bridge tool.
+        NameClashError: Two tools without a source have one name, or one of them has the name
+            of a bridge tool where something is folded.
         ConfigError: The settings cannot be used.
     """
     settings = _checked_settings(settings)
@@ -206,29 +214,44 @@ def fold(
     session = session or Session()
     context_length = context_length or context_window(model)
     lenient = settings.enabled == "off"
-    entries = intake(tools, settings, scope, shape, lenient=lenient)
+    entries, sources = intake(tools, settings, scope, shape, lenient=lenient)
+    sources |= tools.configured if isinstance(tools, Catalog) else frozenset()
+    sources |= frozenset(configured)
     out = shape or default_shape(entries)
-    every = tuple(tool for entry in entries for tool in entry.tools)
+    came = _tools_of(entries)
+    bridge_names = prompts.bridge_names(settings.bridge_prefix)
     # A list with a bridge in it is folded already: that bridge is its own host's to answer.
-    is_folded = any(t.name in prompts.BRIDGE_NAMES and prompts.is_own(t) for t in every)
-    if not lenient and not is_folded:
-        _refuse_bridge_names(every)
+    is_folded = prompts.holds_bridge(came, bridge_names)
     if scope.holds_everything:
-        say_unmatched(every, settings)
+        say_unmatched(came, settings)
     costs, tokens_before = tool_costs(entries, out, count), list_tokens(entries, out, count)
+    served_as = settled(came, lenient=lenient)
+    served = renamed_entries(entries, served_as)
     verdict = judge(
-        every, costs, settings, context_length, is_folded=is_folded, whole=tokens_before
+        _tools_of(served),
+        costs,
+        settings,
+        context_length,
+        is_folded=is_folded,
+        whole=tokens_before,
     )
+    if verdict.folded and any(tool.wire_name in bridge_names.all for tool in came):
+        served_as = settled(came, bridge_names.all)
+        served = renamed_entries(entries, served_as)
+        verdict = judge(_tools_of(served), costs, settings, context_length, whole=tokens_before)
 
-    catalog = _catalog(every, lenient=lenient)
+    catalog = _catalog(_tools_of(served), sources, lenient=lenient)
     strategy = strategy_of(settings)
     assembly = _Assembly(
-        entries=entries,
+        entries=served if verdict.folded else entries,
         shape=out,
         verdict=verdict,
         context_length=context_length,
         tokens_before=tokens_before,
-        tools_before=len(every),
+        tools_before=len(came),
+        renamed=tuple(
+            Renamed(came[i].source or "", came[i].name, name) for i, name in served_as.items()
+        ),
         bridge=Bridge(
             catalog,
             _folded(catalog, verdict.folded),
@@ -236,6 +259,7 @@ def fold(
             strategy if verdict.folded else None,
             ranker or chosen_ranker(settings, strategy.ranker),
             count,
+            {name: came[i] for i, name in served_as.items()},
         ),
     )
     folded = assembly.shown(session)
@@ -262,6 +286,7 @@ class _Assembly:
     context_length: int | None
     tokens_before: int
     tools_before: int
+    renamed: tuple[Renamed, ...]
     bridge: Bridge
 
     def shown(self, session: Session) -> Folded:
@@ -288,6 +313,7 @@ class _Assembly:
             deferrable_tokens=verdict.deferrable_tokens,
             threshold_tokens=verdict.threshold_tokens,
             context_length=self.context_length,
+            renamed=self.renamed,
         )
         return Folded(
             tools=written,
@@ -339,22 +365,17 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names) if isinstance(names, set | frozenset) else names)
 
 
-def _catalog(tools: Sequence[Tool], *, lenient: bool) -> Catalog:
-    return Catalog({tool.wire_name: tool for tool in tools}.values() if lenient else tools)
+def _tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
+    return tuple(tool for entry in entries for tool in entry.tools)
+
+
+def _catalog(tools: Sequence[Tool], sources: Iterable[str], *, lenient: bool) -> Catalog:
+    unique = {tool.wire_name: tool for tool in tools}.values() if lenient else tools
+    return Catalog(unique, configured=sources)
 
 
 def _folded(catalog: Catalog, names: frozenset[str]) -> Catalog:
     """Return the part of a catalog that is folded; often, all of it."""
     if len(names) == len(catalog):
         return catalog
-    return Catalog(tool for tool in catalog if tool.name in names)
-
-
-def _refuse_bridge_names(tools: Iterable[Tool]) -> None:
-    for tool in tools:
-        if tool.name in prompts.BRIDGE_NAMES:
-            raise NameClashError(
-                tool.name,
-                (owner(tool), "toolfold's bridge"),
-                hint="rename the tool: the bridge needs this name",
-            )
+    return Catalog((tool for tool in catalog if tool.name in names), configured=catalog.configured)

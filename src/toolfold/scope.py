@@ -8,15 +8,19 @@ narrowing, and narrowing never adds a tool; there is no method that widens.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from unicodedata import normalize
 
 from toolfold.errors import ConfigError
 from toolfold.tool import Tool
 
-__all__ = ["EVERYTHING", "Scope", "matches", "name_matches"]
+__all__ = ["EVERYTHING", "Scope", "matches", "may_match", "name_is_denied", "name_matches"]
+
+_SEPARATOR = "__"
+_CLIENTS_PREFIX = "mcp__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,10 @@ class Scope:
     """A set of tools, written as patterns.
 
     A tool is in the scope when an `allow` pattern matches it, no `deny` pattern does, and
-    it is in the scope this one was narrowed from. A pattern is a shell glob over the full
-    name; with `@` before it, over the name of the toolset:
+    it is in the scope this one was narrowed from. A pattern is a shell glob over the name;
+    with `__` in it, one over the source's name and one over what the source calls the tool;
+    with `@` before it, one over the name of the toolset. `allow` is exact. `deny` passes over
+    case and over how a letter is encoded, and looks at the whole name as well:
 
         reader = Scope(allow=("@github", "jira_get_*"), deny=("*delete*",))
         assert Tool("create_issue", source="github") in reader
@@ -48,7 +54,7 @@ class Scope:
     def __contains__(self, tool: Tool) -> bool:
         if self.within is not None and tool not in self.within:
             return False
-        return matches(tool, self.allow) and not matches(tool, self.deny)
+        return matches(tool, self.allow) and not any(_denies(tool, p) for p in self.deny)
 
     def narrow(self, *, allow: Iterable[str] = ("*",), deny: Iterable[str] = ()) -> Scope:
         """Return the part of this scope that the patterns leave."""
@@ -59,11 +65,14 @@ class Scope:
         within = other if self.within is None else self.within.also(other)
         return Scope(self.allow, self.deny, within=within)
 
-    def denies(self, name: str) -> bool:
-        """Whether a `deny` pattern, of this scope or of one it is within, matches a name."""
-        if self.within is not None and self.within.denies(name):
-            return True
-        return name_matches(name, None, self.deny)
+    def unmatched(self, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """Return the patterns, those of the scopes it is within included, that match no tool."""
+        inherited = () if self.within is None else self.within.unmatched(tools)
+        idle = [
+            *(p for p in self.allow if p != "*" and not any(_admits(t, p) for t in tools)),
+            *(p for p in self.deny if not any(_denies(t, p) for t in tools)),
+        ]
+        return tuple(dict.fromkeys((*inherited, *idle)))
 
     @property
     def holds_everything(self) -> bool:
@@ -73,13 +82,27 @@ class Scope:
 
 
 def matches(tool: Tool, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns matches the tool's name, or, after `@`, its toolset."""
-    return name_matches(tool.name, tool.toolset_name, patterns)
+    """Whether one of the patterns matches the tool, as an `allow` pattern does."""
+    return any(_admits(tool, pattern) for pattern in patterns)
 
 
-def name_matches(name: str, toolset: str | None, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns matches a name, or, after `@`, a toolset."""
-    return any(_match(name, toolset, pattern) for pattern in patterns)
+def may_match(pattern: str, source: str) -> bool:
+    """Whether a pattern, as `deny` takes it, may match a tool of a source, whatever it has."""
+    pattern, source = _plain(pattern), _plain(source)
+    if pattern.startswith("@"):
+        return _is(source, pattern[1:])
+    left, separator, _ = pattern.partition(_SEPARATOR)
+    return not separator or _is(source, left)
+
+
+def name_matches(name: str, source: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns matches what a source calls a tool; after `@`, the source."""
+    return any(_is(source, p[1:]) if p[:1] == "@" else _is(name, p) for p in patterns)
+
+
+def name_is_denied(name: str, source: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns matches as `deny` does: whatever the case and the encoding."""
+    return name_matches(_plain(name), _plain(source), map(_plain, patterns))
 
 
 def _patterns(field: str, patterns: Iterable[str]) -> tuple[str, ...]:
@@ -93,12 +116,55 @@ def _patterns(field: str, patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def _match(name: str, toolset: str | None, pattern: str) -> bool:
-    if pattern == name or pattern == "*":
+def _admits(tool: Tool, pattern: str) -> bool:
+    if pattern == "*":
         return True
     if pattern.startswith("@"):
-        return toolset is not None and _glob(pattern[1:]).match(toolset) is not None
-    return _glob(pattern).match(name) is not None
+        return tool.toolset_name is not None and _is(tool.toolset_name, pattern[1:])
+    source = tool.source
+    if source is None or _SEPARATOR not in pattern:
+        return _is(tool.name, pattern)
+    if _splits(pattern, source, tool.bare_name):
+        return True
+    # A name that was made for the tool is nobody else's: spelt out, it means this one.
+    if tool.own_name and pattern == tool.name:
+        return True
+    # Some hosts write `mcp__` before the source's name.
+    rest = pattern.removeprefix(_CLIENTS_PREFIX)
+    is_hosts = rest != pattern and tool.name.startswith(f"{_CLIENTS_PREFIX}{source}{_SEPARATOR}")
+    return is_hosts and _splits(rest, source, tool.bare_name)
+
+
+def _denies(tool: Tool, pattern: str) -> bool:
+    pattern = _plain(pattern)
+    if pattern.startswith("@"):
+        return tool.toolset_name is not None and _is(_plain(tool.toolset_name), pattern[1:])
+    if _is(_plain(tool.name), pattern):
+        return True
+    if tool.source is None:
+        return False
+    source, own = _plain(tool.source), _plain(tool.bare_name)
+    # What a name lost when it was made to fit is denied by its whole name.
+    if tool.own_name and _is(f"{source}{_SEPARATOR}{own}", pattern):
+        return True
+    return _SEPARATOR in pattern and _splits(pattern, source, own)
+
+
+def _splits(pattern: str, source: str, own: str) -> bool:
+    """Whether the halves of a pattern match a source's name and what it calls a tool."""
+    left, separator, right = pattern.partition(_SEPARATOR)
+    return bool(separator) and _is(source, left) and _is(own, right)
+
+
+def _is(name: str, pattern: str) -> bool:
+    return pattern == name or _glob(pattern).match(name) is not None
+
+
+@lru_cache(maxsize=65_536)
+def _plain(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return normalize("NFKC", normalize("NFKC", text).casefold())
 
 
 @lru_cache(maxsize=1024)

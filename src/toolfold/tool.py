@@ -99,6 +99,9 @@ class Tool:
     function: Callable[..., Any] | None = field(default=None, repr=False)
     """The Python function behind it, where there is one."""
 
+    own_name: str = field(default="", repr=False)
+    """What its source calls it, where that cannot be read from `name`: see `bare_name`."""
+
     digest: str = field(init=False, repr=False, default="")
     """Names the content: equal tools have equal digests."""
 
@@ -117,6 +120,7 @@ class Tool:
             self.aliases,
             self.annotations,
             self.title,
+            *((self.own_name,) if self.own_name else ()),
         )
         digest = hashlib.sha1(canonical(content), usedforsecurity=False).hexdigest()
         object.__setattr__(self, "digest", digest)
@@ -177,8 +181,8 @@ class Tool:
 
     @property
     def bare_name(self) -> str:
-        """The name without the prefix that names the source."""
-        return bare_name(self.name, self.source)
+        """What its source calls it: the name without the prefix that names the source."""
+        return self.own_name or bare_name(self.name, self.source)
 
 
 def canonical(value: Json) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from support.running import wait
-from toolfold import Settings, ToolfoldError
+from toolfold import Settings, Tool, ToolfoldError
 from toolfold.runtime import (
     SMALL,
     Activity,
@@ -33,6 +33,7 @@ from toolfold.runtime import (
     calls,
     says,
 )
+from toolfold.sources.source import Source
 
 FOLDED = Settings(enabled="on")
 
@@ -595,3 +596,47 @@ def test_usage_adds_up_over_replies_and_turns() -> None:
     assert conversation.usage == first.usage + second.usage
     assert second.usage.cached > 0
     assert Usage(1, 2, 3) + Usage(1, 1, 1) == Usage(2, 3, 4)
+
+
+# ---- names
+
+
+def test_a_renamed_bridge_is_known_to_the_whole_agent() -> None:
+    agent = agent_of(
+        calls(("fold_search", {"query": "put an event"})),
+        calls(("fold_call", {"name": "create_event", "arguments": {"title": "Lunch"}})),
+        says("Done."),
+        settings=Settings(enabled="on", bridge_prefix="fold"),
+        prefetch=True,
+    )
+    conversation = agent.conversation()
+
+    done = wait(conversation.ask("Put an event in the calendar: Lunch"))
+
+    first, results = conversation.messages[0], conversation.messages
+    assert isinstance(first, UserMessage) and "to be run with fold_call" in first.note
+    found, ran = [message for message in results if isinstance(message, ResultMessage)]
+    assert found.found is not None and "create_event" in found.found
+    assert (ran.text, ran.found, done.text) == ("created Lunch", None, "Done.")
+
+
+class Stranger(Source):
+    """A source with a tool of a bridge's name."""
+
+    name = "stranger"
+
+    def tools(self) -> list[Tool]:
+        return [Tool("tool_search", "Dig up the garden.", source=self.name)]
+
+    async def call(self, tool: Tool, arguments: object, context: object) -> str:
+        return f"{self.name} ran {tool.name}"
+
+
+def test_a_source_with_a_tool_of_a_bridges_name_is_called_by_the_name_it_is_served_as() -> None:
+    agent = Agent(ScriptedModel([]), [calendar(), Stranger()], settings=FOLDED)
+
+    found = wait(agent.call("tool_search", {"query": "dig up the garden"}))
+    ran = wait(agent.call("stranger__tool_search", {}))
+
+    assert "stranger__tool_search()" in found.text
+    assert ran.text == "stranger ran tool_search"

@@ -84,6 +84,7 @@ def _object(folded: Folded, diff: bool) -> dict[str, Any]:
     entered, left = _changes(folded)
     return {
         **asdict(folded.report),
+        "renamed": [renamed._asdict() for renamed in folded.report.renamed],
         "guidance": folded.guidance,
         **({"entered": entered, "left": left} if diff else {}),
         "tools": folded.tools,

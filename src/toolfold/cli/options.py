@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from toolfold._bounds import one_line
+from toolfold._suggestions import names_like
 from toolfold._terminal import ERASE_LINE, styled, table
 from toolfold.catalog import Catalog
 from toolfold.errors import ConfigError, UnknownToolError
@@ -239,9 +240,9 @@ def tool_named(catalog: Catalog, name: str) -> Tool:
     Raises:
         UnknownToolError: There is none in the scope.
     """
-    tool = catalog.find(name)
+    tool = catalog.meant(name)
     if tool is None:
-        raise UnknownToolError(name, near=catalog.near(name))
+        raise UnknownToolError(name, near=names_like(catalog, name))
     return tool
 
 

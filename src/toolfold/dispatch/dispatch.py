@@ -100,17 +100,19 @@ class Dispatch:
         self, folded: Folded, name: str, arguments: Json, *, session: Session, origin: Origin
     ) -> Answer | Invocation:
         """Return what a model's call comes to, and record it where it is an answer."""
-        if not (folded.active and name == prompts.TOOL_SEARCH):
+        role = folded.bridge.role(name)
+        if role != prompts.TOOL_SEARCH:
             resolved = await _resolved(folded, name, arguments, session)
             if isinstance(resolved, Answer) and self._observers:
-                self._observers.answered(_answer_record(resolved, name, arguments, origin, 0.0))
+                record = _answer_record(resolved, name, role, arguments, origin, 0.0)
+                self._observers.answered(record)
             return resolved
         with self._spans.search() as span:
             began = time.perf_counter()
             resolved = await _resolved(folded, name, arguments, session)
             if isinstance(resolved, Answer):
                 seconds = time.perf_counter() - began
-                record = _answer_record(resolved, name, arguments, origin, seconds)
+                record = _answer_record(resolved, name, role, arguments, origin, seconds)
                 self._observers.answered(record)
                 self._observers.searched(record)
                 span(record)
@@ -120,7 +122,7 @@ class Dispatch:
         """Record a call that the door itself answers with an error: it came to no tool."""
         if self._observers:
             answer = Answer(text, is_error=True)
-            self._observers.answered(_answer_record(answer, name, arguments, origin, 0.0))
+            self._observers.answered(_answer_record(answer, name, None, arguments, origin, 0.0))
 
     # ---- from an invocation to a result
 
@@ -339,9 +341,9 @@ def _refused(name: str, refusal: Refusal) -> CallResult:
 
 
 def _answer_record(
-    answer: Answer, name: str, arguments: Json, origin: Origin, seconds: float
+    answer: Answer, name: str, role: str | None, arguments: Json, origin: Origin, seconds: float
 ) -> SearchRecord:
-    discovers = name in prompts.BRIDGE_NAMES and name != prompts.TOOL_CALL
+    discovers = role not in (None, prompts.TOOL_CALL)
     tools = [hit.tool for hit in answer.hits] or list(answer.tools)
     found = tuple(dict.fromkeys(tool.shown_name for tool in tools)) if discovers else ()
     read = read_arguments(arguments) if discovers else {}

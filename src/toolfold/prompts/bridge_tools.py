@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 
 from toolfold.prompts.wording import plural, source_counts, source_name
@@ -11,6 +12,7 @@ from toolfold.tool import Json, Tool
 
 __all__ = [
     "BRIDGE_NAMES",
+    "DEFAULT_NAMES",
     "FOLDED",
     "FULL",
     "SHORT",
@@ -18,10 +20,12 @@ __all__ = [
     "TOOL_CALL",
     "TOOL_DESCRIBE",
     "TOOL_SEARCH",
+    "BridgeNames",
     "Texts",
+    "bridge_names",
     "call_tool",
     "describe_tool",
-    "is_own",
+    "holds_bridge",
     "listed_by_source",
     "listed_names",
     "listed_source",
@@ -29,13 +33,48 @@ __all__ = [
     "of_sources",
     "search_tool",
     "stub_search_tool",
+    "texts_of",
 ]
 
 TOOL_SEARCH = "tool_search"
 TOOL_DESCRIBE = "tool_describe"
 TOOL_CALL = "tool_call"
 BRIDGE_NAMES = (TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL)
-"""The names that stand for folded tools. No other tool may have one."""
+"""What the tools that stand for folded ones are called, unless a setting renames them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeNames:
+    """What the tools that stand for folded ones are called."""
+
+    search: str = TOOL_SEARCH
+    describe: str = TOOL_DESCRIBE
+    call: str = TOOL_CALL
+
+    @property
+    def all(self) -> tuple[str, str, str]:
+        """The three names, in the order in which they are listed."""
+        return self.search, self.describe, self.call
+
+    def role(self, name: str) -> str | None:
+        """Return which of `BRIDGE_NAMES` a name stands for, if it does."""
+        return next((own for own, n in zip(BRIDGE_NAMES, self.all, strict=True) if n == name), None)
+
+    def said(self, text: str) -> str:
+        """Return a text of ours with these names in it."""
+        if self.all == BRIDGE_NAMES:
+            return text
+        return _OWN_NAMES.sub(lambda found: self.all[BRIDGE_NAMES.index(found[0])], text)
+
+
+_OWN_NAMES = re.compile("|".join(BRIDGE_NAMES))
+DEFAULT_NAMES = BridgeNames()
+
+
+@cache
+def bridge_names(prefix: str) -> BridgeNames:
+    """Return the names that begin with a prefix: `tool` gives `tool_search` and so on."""
+    return BridgeNames(*(f"{prefix}{name.removeprefix('tool')}" for name in BRIDGE_NAMES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +151,23 @@ TEXTS: Mapping[str, Texts] = {"full": FULL, "short": SHORT}
 """The texts, by the setting that chooses them."""
 
 
-def search_tool(lead: str, count: int, listing: str, texts: Texts = FULL) -> Tool:
+@cache
+def texts_of(kind: str, names: BridgeNames = DEFAULT_NAMES) -> Texts:
+    """Return the texts that a setting chooses, with the names of the bridge in them."""
+    chosen = TEXTS[kind]
+    return Texts(**{item.name: names.said(getattr(chosen, item.name)) for item in fields(chosen)})
+
+
+def search_tool(
+    lead: str,
+    count: int,
+    listing: str,
+    texts: Texts = FULL,
+    names: BridgeNames = DEFAULT_NAMES,
+) -> Tool:
     """Return the search tool over `count` folded tools, which `lead` says how to use."""
     return Tool(
-        TOOL_SEARCH,
+        names.search,
         f"{lead} {plural(count, 'tool')}{listing}",
         {
             "type": "object",
@@ -130,10 +182,10 @@ def search_tool(lead: str, count: int, listing: str, texts: Texts = FULL) -> Too
     )
 
 
-def stub_search_tool(count: int, texts: Texts = FULL) -> Tool:
+def stub_search_tool(count: int, texts: Texts = FULL, names: BridgeNames = DEFAULT_NAMES) -> Tool:
     """Return the search tool that stands beside `count` stubs."""
     return Tool(
-        TOOL_SEARCH,
+        names.search,
         f"{texts.stub_search} {plural(count, 'tool')} can be loaded.",
         {
             "type": "object",
@@ -146,10 +198,10 @@ def stub_search_tool(count: int, texts: Texts = FULL) -> Tool:
 
 
 @cache
-def describe_tool(texts: Texts = FULL) -> Tool:
+def describe_tool(texts: Texts = FULL, names: BridgeNames = DEFAULT_NAMES) -> Tool:
     """Return the bridge's tool that shows a schema."""
     return Tool(
-        TOOL_DESCRIBE,
+        names.describe,
         texts.describe,
         {
             "type": "object",
@@ -162,10 +214,10 @@ def describe_tool(texts: Texts = FULL) -> Tool:
 
 
 @cache
-def call_tool(texts: Texts = FULL) -> Tool:
+def call_tool(texts: Texts = FULL, names: BridgeNames = DEFAULT_NAMES) -> Tool:
     """Return the bridge's tool that runs another."""
     return Tool(
-        TOOL_CALL,
+        names.call,
         texts.call,
         {
             "type": "object",
@@ -180,16 +232,48 @@ def _property(kind: str, description: str) -> Json:
     return {"type": kind, "description": description} if description else {"type": kind}
 
 
-def is_own(tool: Tool) -> bool:
-    """Whether a tool with a bridge's name is one that an earlier fold put there."""
-    leads: dict[str, list[str]] = {
-        TOOL_SEARCH: [
-            lead for t in TEXTS.values() for lead in (t.search, t.stub_search, t.reveal_search)
-        ],
-        TOOL_DESCRIBE: [t.describe for t in TEXTS.values()],
-        TOOL_CALL: [t.call for t in TEXTS.values()],
-    }
-    return tool.description.startswith(tuple(leads[tool.name]))
+_COUNTED = r" [\d,]+ tools?(?: folded\.| of [^\n]+\.|, by source:\n.+)"
+
+
+def holds_bridge(tools: Sequence[Tool], names: BridgeNames = DEFAULT_NAMES) -> bool:
+    """Whether a list holds the tools that an earlier fold put there, all of one strategy.
+
+    A tool that says where it comes from is its source's, whatever it says beside. The others
+    must say what ours say from the first word to the last, and take what ours take.
+    """
+    mine = {tool.name: tool for tool in tools if tool.source is None and tool.name in names.all}
+    return any(
+        _are_same(mine, names, texts_of(kind, own))
+        for kind in TEXTS
+        for own in {names, DEFAULT_NAMES}
+    )
+
+
+def _are_same(mine: Mapping[str, Tool], names: BridgeNames, texts: Texts) -> bool:
+    search = mine.get(names.search)
+    if search is None:
+        return False
+
+    def is_there(tool: Tool) -> bool:
+        other = mine.get(tool.name)
+        return other is not None and _content(other) == _content(tool)
+
+    described = is_there(describe_tool(texts, names))
+    called = is_there(call_tool(texts, names))
+    leads = {texts.search: described and called, texts.reveal_search: described}
+    takes = search.parameters
+    if takes == search_tool("", 0, "", texts, names).parameters:
+        return any(
+            holds and re.fullmatch(re.escape(lead) + _COUNTED, search.description, re.DOTALL)
+            for lead, holds in leads.items()
+        )
+    loaded = re.escape(texts.stub_search) + r" [\d,]+ tools? can be loaded\."
+    is_stubs = takes == stub_search_tool(0, texts, names).parameters
+    return is_stubs and re.fullmatch(loaded, search.description) is not None
+
+
+def _content(tool: Tool) -> tuple[str, Mapping[str, Json]]:
+    return tool.description, tool.parameters
 
 
 FOLDED = " folded."

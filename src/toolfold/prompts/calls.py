@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolfold.prompts.bridge_tools import TOOL_CALL
+from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import did_you_mean, quoted
 
 __all__ = [
@@ -56,11 +56,12 @@ def not_available(name: str, near: Sequence[str]) -> str:
     return f"{shown} {did_you_mean(near)}" if near else shown
 
 
-def bridge_in_bridge(name: str) -> str:
+def bridge_in_bridge(name: str, names: BridgeNames = DEFAULT_NAMES) -> str:
     """Return the answer to a bridge tool inside `tool_call`."""
-    if name == TOOL_CALL:
-        return "tool_call cannot run itself. Give it the name of the tool that you want to run."
-    return f"tool_call cannot run {name}: call {name} directly."
+    call = names.call
+    if name == call:
+        return f"{call} cannot run itself. Give it the name of the tool that you want to run."
+    return f"{call} cannot run {name}: call {name} directly."
 
 
 def not_connected(name: str) -> str:

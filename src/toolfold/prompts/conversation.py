@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import quoted
 
 __all__ = ["LEFT_OUT", "again", "found_earlier", "may_help", "result_earlier", "unreadable_call"]
@@ -34,9 +35,9 @@ def unreadable_call(name: str, *, exists: bool | None = None) -> str:
     )
 
 
-def may_help(signatures: Iterable[str]) -> str:
+def may_help(signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES) -> str:
     """Return the note behind a user's message that names the tools that may help."""
-    return "(Tools that may help, to be run with tool_call: " + "; ".join(signatures) + ")"
+    return f"(Tools that may help, to be run with {names.call}: {'; '.join(signatures)})"
 
 
 def found_earlier(names: Sequence[str], at_most: int) -> str:

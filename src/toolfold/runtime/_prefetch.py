@@ -24,4 +24,6 @@ def prefetched(folded: Folded, text: str) -> tuple[str, tuple[Hit, ...]]:
     if strategy is None or strategy.reveals or not text.strip():
         return "", ()
     hits = folded.bridge.search(one_line(text, _TEXT_LIMIT), _HITS)
-    return (prompts.may_help(hit.signature for hit in hits), hits) if hits else ("", ())
+    if not hits:
+        return "", ()
+    return prompts.may_help((hit.signature for hit in hits), folded.bridge.names), hits

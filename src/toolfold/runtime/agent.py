@@ -165,6 +165,7 @@ class Agent:
             settings=settings,
             core=core,
             scope=self.scope,
+            configured=self._sources.names,
             session=session,
             context_length=self.context_length or getattr(self.model, "context_length", None),
             model=self.model.name,

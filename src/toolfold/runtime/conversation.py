@@ -240,8 +240,7 @@ def _names_of(folded: Folded) -> Callable[[str], bool]:
     """Return the test of whether a name can be called."""
 
     def known(name: str) -> bool:
-        bridge = folded.active and name in prompts.BRIDGE_NAMES
-        return bridge or folded.catalog.find(name) is not None
+        return folded.bridge.role(name) is not None or folded.catalog.find(name) is not None
 
     return known
 

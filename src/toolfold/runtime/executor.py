@@ -146,7 +146,7 @@ class Batch:
         )
         self.session = resolved.session
         if isinstance(resolved, Answer):
-            found = _found(written.name, resolved)
+            found = _found(self._folded.bridge.role(written.name), resolved)
             self._results[position] = self._result(
                 position, resolved.text, is_error=resolved.is_error, found=found
             )
@@ -210,9 +210,9 @@ class Batch:
         return ResultMessage(text, call.id, call.name, is_error, found)
 
 
-def _found(name: str, answer: Answer) -> tuple[str, ...] | None:
+def _found(role: str | None, answer: Answer) -> tuple[str, ...] | None:
     """Return what a search or a describe named; None of any other call."""
-    if name not in prompts.BRIDGE_NAMES or name == prompts.TOOL_CALL:
+    if role in (None, prompts.TOOL_CALL):
         return None
     tools = [hit.tool for hit in answer.hits] or list(answer.tools)
     return tuple(dict.fromkeys(tool.shown_name for tool in tools))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from toolfold._bounds import one_line
+from toolfold._suggestions import names_like
 from toolfold.catalog import Catalog
 from toolfold.dispatch.records import Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
@@ -144,7 +145,7 @@ def call_tool(
                 found = _listed(gateway, principal, statuses).catalog
                 tool = found.find(name)
                 if tool is None:
-                    raise UnknownToolError(name, near=found.near(name))
+                    raise UnknownToolError(name, near=names_like(found, name))
                 params = {
                     "name": tool.name,
                     "arguments": _checked(tool, arguments, config.settings),
@@ -205,12 +206,10 @@ def _listed(
         )
     stock = gateway.pool.stock
     tools = [
-        tool
-        for tool in map(gateway.config.settings.applied, stock.tools)
-        if principal.admits(tool, stock.routes[tool.name].full_name)
+        tool for tool in map(gateway.config.settings.applied, stock.tools) if principal.admits(tool)
     ]
     waiting = sum(status.quarantined for status in gateway.pool.statuses)
-    return Listed(Catalog(tools), failed, waiting)
+    return Listed(Catalog(tools, configured=gateway.pool.names), failed, waiting)
 
 
 def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:

@@ -8,6 +8,8 @@ what a server answers goes back as it is.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +27,7 @@ from toolfold.dispatch.outputs import json_size
 from toolfold.dispatch.records import CallRecord, FoldRecord, Observer, Observers, Outcome
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
-from toolfold.scope import EVERYTHING, Scope
+from toolfold.scope import EVERYTHING, Scope, may_match
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp._parking import Parking, is_continuation
@@ -55,6 +57,8 @@ RESOURCE_NOT_FOUND = -32002
 
 _ERROR_LIMIT = 900
 _CARRIED = ("inputResponses", "requestState")
+
+_log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -126,15 +130,19 @@ class Gateway:
         self.sessions = SessionStore()
         self.parking = Parking()
         self._told_fold: FoldRecord | None = None
+        self._telling: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Gateway:
         self.news.on_tools = self._tell_fold
         self.news.listen()
         await self._others.__aenter__()
         self.pool.run()
+        self._telling = asyncio.create_task(self._tell_unmatched())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
         self.parking.close()
         self.news.close()
         await self.pool.stop()
@@ -163,6 +171,21 @@ class Gateway:
         if record != self._told_fold:
             self._told_fold = record
             self.observers.folded(record)
+
+    async def _tell_unmatched(self) -> None:
+        """Say once, when all servers have started or failed, which patterns match nothing."""
+        scopes = [(f"token {t.name!r}", Scope(t.allow, t.deny)) for t in self.config.serve.tokens]
+        if not self._scope.holds_everything:
+            scopes.append(("the command line", self._scope))
+        if not scopes:
+            return
+        await self.pool.all_settled()
+        there = [*self.pool.stock.tools, *self.offers.as_tools()]
+        absent = [u.name for u in self.pool.upstreams.values() if u.lists.get("tools") is None]
+        for whose, scope in scopes:
+            for pattern in scope.unmatched(there):
+                if not any(may_match(pattern, name) for name in absent):
+                    _log.warning("%s: the pattern %r matches no tool", whose, pattern)
 
     # ---- tools
 

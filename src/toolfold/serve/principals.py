@@ -58,19 +58,9 @@ class Principal:
     watches: bool = False
     """Whether it may read `/metrics`, which names servers and tools whoever may use them."""
 
-    def admits(self, tool: Tool, full_name: str = "") -> bool:
-        """Whether the tool exists for this principal.
-
-        Args:
-            tool: The tool.
-            full_name: Its name before it was shortened for clients. What is denied under
-                either name is denied.
-        """
-        if self.read_only and not tool.is_read_only:
-            return False
-        if full_name and full_name != tool.name and self.scope.denies(full_name):
-            return False
-        return tool in self.scope
+    def admits(self, tool: Tool) -> bool:
+        """Whether the tool exists for this principal."""
+        return (tool.is_read_only or not self.read_only) and tool in self.scope
 
 
 LOCAL = Principal("local", watches=True)

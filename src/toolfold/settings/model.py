@@ -6,6 +6,7 @@ flags and the reference page are derived from it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -68,6 +69,7 @@ class Reranker:
 
 
 _NO_RERANKER = Reranker()
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,11 @@ class Settings:
         "full",
         "How much the bridge's tools, the stubs and the guidance say: `short` is for small models.",
     )
+    bridge_prefix: str = setting(
+        "tool",
+        "What the names of the bridge's tools begin with: `tool` makes `tool_search`, "
+        "`tool_describe` and `tool_call`. For a list that has a tool of such a name itself.",
+    )
     search_max_tokens: int = setting(
         1_500, "The budget of one search's answer.", low=100, high=60_000
     )
@@ -173,6 +180,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self, "")
+        if not _PREFIX.fullmatch(self.bridge_prefix):
+            raise ConfigError(
+                f"`bridge_prefix` is {self.bridge_prefix!r}",
+                hint="write 1 to 32 letters, digits, `_` and `-`",
+            )
         if self.search_default_limit > self.max_search_limit:
             raise ConfigError(
                 f"`search_default_limit` is {self.search_default_limit}, above "

@@ -62,7 +62,9 @@ def read_entries(file: str | Path, *, source: str | None = None) -> list[Entry]:
 
 def _entries(file: str | Path, records: Sequence[Record], source: str | None) -> list[Entry]:
     try:
-        return list(read((record.value for record in records), source=source))
+        values = (record.value for record in records)
+        # Whoever named the file stands by what it says.
+        return list(read(values, source=source, own_words=True))
     except InvalidToolError as error:
         line = records[(error.place or 1) - 1].line
         raise InvalidToolError(f"`{file}`, line {line}: {error.reason}", hint=error.hint) from None

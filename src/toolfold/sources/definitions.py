@@ -27,12 +27,13 @@ class Definitions(Source):
 
     Args:
         tools: The tools, in any wire shape.
-        name: What the source is called.
+        name: What the source is called. Where it is given, what records say themselves of
+            their source, toolset, policy and aliases does not count.
     """
 
-    def __init__(self, tools: Iterable[object], name: str = "definitions") -> None:
-        self.name = name
-        self._tools = tuple(tool for entry in read(tools) for tool in entry.tools)
+    def __init__(self, tools: Iterable[object], name: str | None = None) -> None:
+        self.name = name or "definitions"
+        self._tools = tuple(tool for entry in read(tools, source=name) for tool in entry.tools)
 
     @classmethod
     def of_file(cls, file: str | Path) -> Definitions:

@@ -64,6 +64,16 @@ class Sources:
         self._read()
         return self._tools
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sources that tools may say they are of, with a tool now or without."""
+        self._read()
+        return tuple(
+            source.name
+            for source, tools in zip(self.all, self._lists, strict=True)
+            if not tools or any(tool.source == source.name for tool in tools)
+        )
+
     def find(self, name: str) -> Located | None:
         """Return the tool of a name as it is now, and its source, if it is there."""
         self._read()

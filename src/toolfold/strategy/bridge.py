@@ -16,7 +16,7 @@ from toolfold.tool import Tool
 
 __all__ = ["BridgeStrategy", "search_tool_over"]
 
-_SEARCH_TOOLS: Memo[tuple[str, str, str, str, int, str], Tool] = Memo(64)
+_SEARCH_TOOLS: Memo[tuple[str | int, ...], Tool] = Memo(64)
 
 
 class BridgeStrategy:
@@ -47,12 +47,13 @@ class BridgeStrategy:
         count: TokenCounter,
     ) -> ListChange:
         """Let the folded tools leave, and the bridge's come in."""
-        texts = prompts.TEXTS[settings.bridge_texts]
+        bridge = prompts.bridge_names(settings.bridge_prefix)
+        texts = prompts.texts_of(settings.bridge_texts, bridge)
         search = search_tool_over(folded, catalog, texts.search, settings, count)
         names = folded.names
         return ListChange(
             records=dict.fromkeys(names),
-            added=(search, prompts.describe_tool(texts), prompts.call_tool(texts)),
+            added=(search, prompts.describe_tool(texts, bridge), prompts.call_tool(texts, bridge)),
             guidance=texts.guidance,
             hidden=names,
             left=len(names),
@@ -75,10 +76,18 @@ def search_tool_over(
     def made() -> Tool:
         budget = settings.listing_max_tokens
         listing = listing_text(folded, catalog, settings.listing, budget, count)
-        texts = prompts.TEXTS[settings.bridge_texts]
-        return prompts.search_tool(lead, len(folded), listing, texts)
+        names = prompts.bridge_names(settings.bridge_prefix)
+        texts = prompts.texts_of(settings.bridge_texts, names)
+        return prompts.search_tool(lead, len(folded), listing, texts, names)
 
     if count is not estimate:
         return made()
-    kind = (lead, settings.listing, settings.listing_max_tokens, settings.bridge_texts)
-    return _SEARCH_TOOLS.get_or((folded.fingerprint, catalog.fingerprint, *kind), made)
+    kind = (
+        lead,
+        settings.listing,
+        settings.listing_max_tokens,
+        settings.bridge_texts,
+        settings.bridge_prefix,
+    )
+    tools = (folded.fingerprint, catalog.fingerprint, catalog.is_of_one_source)
+    return _SEARCH_TOOLS.get_or((*tools, *kind), made)

@@ -61,7 +61,7 @@ class Strategy(Protocol):
 
     @property
     def answers(self) -> frozenset[str]:
-        """The names of the bridge's tools that are answered, listed or not."""
+        """Which of `prompts.BRIDGE_NAMES` are answered, listed or not, whatever they are called."""
         ...
 
     @property

@@ -37,14 +37,15 @@ class RevealStrategy(BridgeStrategy):
         count: TokenCounter,
     ) -> ListChange:
         """Let the folded tools leave, and those come in again that were revealed."""
-        texts = prompts.TEXTS[settings.bridge_texts]
+        bridge = prompts.bridge_names(settings.bridge_prefix)
+        texts = prompts.texts_of(settings.bridge_texts, bridge)
         search = search_tool_over(folded, catalog, texts.reveal_search, settings, count)
         names = folded.names
         revealed = [folded[name] for name in session.revealed if name in folded]
         shown = {tool.name for tool in revealed}
         return ListChange(
             records=dict.fromkeys(names),
-            added=(search, prompts.describe_tool(texts)),
+            added=(search, prompts.describe_tool(texts, bridge)),
             guidance=texts.reveal_guidance,
             hidden=[name for name in names if name not in shown],
             left=len(names),

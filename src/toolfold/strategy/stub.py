@@ -41,12 +41,13 @@ class StubStrategy:
         count: TokenCounter,
     ) -> ListChange:
         """Let the folded tools lose their parameters, but for those that are revealed."""
-        texts = prompts.TEXTS[settings.bridge_texts]
+        bridge = prompts.bridge_names(settings.bridge_prefix)
+        texts = prompts.texts_of(settings.bridge_texts, bridge)
         revealed = frozenset(session.revealed)
         hidden = [name for name in folded.names if name not in revealed]
         return ListChange(
             records=dict.fromkeys(hidden, texts.stub_parameters),
-            added=(prompts.stub_search_tool(len(folded), texts),),
+            added=(prompts.stub_search_tool(len(folded), texts, bridge),),
             guidance=texts.stub_guidance,
             hidden=hidden,
             left=0,

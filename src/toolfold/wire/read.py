@@ -115,6 +115,12 @@ def group_key(raw: object) -> str | None:
     return next((key for key in GROUP_KEYS if key in raw), None)
 
 
+class _Origin(NamedTuple):
+    source: str | None
+    lets_speak: bool
+    """Whether what records say themselves of their source and policy counts."""
+
+
 class _Reading(NamedTuple):
     shape: Shape | None
     tools: tuple[Tool, ...]
@@ -129,37 +135,43 @@ _KEPT = 8 * 1024 * 1024
 """How much JSON text the readings that are kept were made of; in memory they take several
 times as much."""
 
-_LISTS: Memo[tuple[bytes, str | None], tuple[_Reading, ...]] = Memo(
+_LISTS: Memo[tuple[bytes, _Origin], tuple[_Reading, ...]] = Memo(
     64, room=_KEPT, size=lambda readings: sum(reading.size for reading in readings)
 )
-_READINGS: Memo[tuple[bytes, str | None], _Reading] = Memo(
+_READINGS: Memo[tuple[bytes, _Origin], _Reading] = Memo(
     65_536, room=_KEPT, size=lambda reading: reading.size
 )
 
 
-def read(tools: Iterable[object], *, source: str | None = None) -> tuple[Entry, ...]:
+def read(
+    tools: Iterable[object], *, source: str | None = None, own_words: bool = False
+) -> tuple[Entry, ...]:
     """Read a list of tools, each in whatever shape it is.
 
     Args:
         tools: Records of any wire shape, `Tool`s, Python functions, or objects whose
             `model_dump` is such a record (the MCP SDK's own tools), mixed as they come.
-        source: The source of those that do not name one.
+        source: Where the records come from. What they say themselves of their source, toolset,
+            policy and aliases counts where none is given.
+        own_words: Whether it counts all the same, because the host wrote the records; `source`
+            is then the source of those that do not name one.
 
     Raises:
         InvalidToolError: An entry is not a tool. The error names its place.
     """
+    origin = _Origin(source, source is None or own_words)
     items = list(tools)
     whole = _list_digest(items)
-    if whole is not None and (known := _LISTS.get((whole, source))) is not None:
+    if whole is not None and (known := _LISTS.get((whole, origin))) is not None:
         return tuple(map(Entry._make, ((item, *r) for item, r in zip(items, known, strict=True))))
     entries: list[Entry] = []
     for place, item in enumerate(items, 1):
         try:
-            entries.append(_entry(item, source))
+            entries.append(_entry(item, origin))
         except InvalidToolError as error:
             raise InvalidToolError(str(error), hint=error.hint, place=place) from None
     if whole is not None:
-        _LISTS.put((whole, source), tuple(_Reading(*entry[1:]) for entry in entries))
+        _LISTS.put((whole, origin), tuple(_Reading(*entry[1:]) for entry in entries))
     return tuple(entries)
 
 
@@ -171,27 +183,27 @@ def _list_digest(items: list[object]) -> bytes | None:
     return None if text is None else hashlib.sha1(text, usedforsecurity=False).digest()
 
 
-def _entry(item: object, source: str | None) -> Entry:
+def _entry(item: object, origin: _Origin) -> Entry:
     if is_mapping(item):
-        return Entry(item, *_reading(item, source))
+        return Entry(item, *_reading(item, origin))
     if isinstance(item, Tool):
         tool = item
     elif isinstance(item, _Model) and not isinstance(item, type):
-        return _dumped(item, source)
+        return _dumped(item, origin)
     elif callable(item) and not takes_anything(item):
         from toolfold.sources.functions import tool_from_function
 
-        tool = tool_from_function(item, source=source)
+        tool = tool_from_function(item, source=origin.source)
     else:
         raise not_a_tool(item)
     return Entry(tool, tool.shape, (tool,), (tool.size,) if tool.size else (), tool.size)
 
 
-def _dumped(item: _Model, source: str | None) -> Entry:
+def _dumped(item: _Model, origin: _Origin) -> Entry:
     """Read an object by the record that it dumps, if that is one with its parameters in it."""
     try:
         dumped = item.model_dump(by_alias=True, exclude_none=True, mode="json")
-        entry = _entry(dumped, source) if is_mapping(dumped) else None
+        entry = _entry(dumped, origin) if is_mapping(dumped) else None
     except InvalidToolError:
         raise
     except Exception:  # a field that is no JSON, in the words of whichever library dumps
@@ -205,15 +217,15 @@ def _is_schema(value: Json) -> bool:
     return is_object(value) and (value.get("type") == "object" or "properties" in value)
 
 
-def _reading(raw: Mapping[str, Json], source: str | None) -> _Reading:
+def _reading(raw: Mapping[str, Json], origin: _Origin) -> _Reading:
     # Key order is kept: the signature that a model reads follows it.
     fast = fast_bytes(raw)
     text = _text(raw) if fast is None else fast
-    key = (hashlib.sha1(text, usedforsecurity=False).digest(), source)
+    key = (hashlib.sha1(text, usedforsecurity=False).digest(), origin)
     found = _READINGS.get(key)
     if found is None:
         found = _READINGS.put(
-            key, _read(parse(text) if fast is None else parse_strict(text), source)
+            key, _read(parse(text) if fast is None else parse_strict(text), origin)
         )
     return found
 
@@ -225,50 +237,50 @@ def _text(raw: Mapping[str, Json]) -> bytes:
         raise InvalidToolError(f"it {error}", hint=error.hint) from None
 
 
-def _read(raw: dict[str, Json], source: str | None) -> _Reading:
-    shape, tools = recognise(raw, source)
+def _read(raw: dict[str, Json], origin: _Origin) -> _Reading:
+    shape, tools = recognise(raw, origin)
     size = tools[0].size if len(tools) == 1 and tools[0].raw is raw else len(compact(raw))
     return _Reading(shape, tools, tuple(tool.size for tool in tools), size)
 
 
-def recognise(raw: dict[str, Json], source: str | None) -> tuple[Shape | None, tuple[Tool, ...]]:
+def recognise(raw: dict[str, Json], origin: _Origin) -> tuple[Shape | None, tuple[Tool, ...]]:
     """Return the shape of a record and the tools it holds."""
     kind = raw.get("type")
     if is_object(raw.get("function")):
-        return "openai-chat", (_tool(raw, raw["function"], "parameters", "openai-chat", source),)
+        return "openai-chat", (_tool(raw, raw["function"], "parameters", "openai-chat", origin),)
     group = group_key(raw)
     if group is not None:
         declarations = raw[group]
         if not is_array(declarations):
             raise InvalidToolError(f"`{group}` is not a list", hint="list the functions in it")
-        return "gemini", tuple(_gemini(item, source) for item in declarations)
+        return "gemini", tuple(_gemini(item, origin) for item in declarations)
     if "input_schema" in raw:
-        return "anthropic", (_tool(raw, raw, "input_schema", "anthropic", source),)
+        return "anthropic", (_tool(raw, raw, "input_schema", "anthropic", origin),)
     if "inputSchema" in raw:
-        return "mcp", (_tool(raw, raw, "inputSchema", "mcp", source),)
+        return "mcp", (_tool(raw, raw, "inputSchema", "mcp", origin),)
     if any(key in raw for key in _GEMINI_SCHEMA_KEYS) or _is_gemini_schema(raw.get("parameters")):
-        return "gemini", (_gemini(raw, source),)
+        return "gemini", (_gemini(raw, origin),)
     if kind == "function":
-        return "openai-responses", (_tool(raw, raw, "parameters", "openai-responses", source),)
+        return "openai-responses", (_tool(raw, raw, "parameters", "openai-responses", origin),)
     if isinstance(kind, str) or (raw and raw.keys() <= _GEMINI_BUILT_INS):
         return None, ()
-    return "plain", (_tool(raw, raw, "parameters", "plain", source),)
+    return "plain", (_tool(raw, raw, "parameters", "plain", origin),)
 
 
 def _tool(
-    raw: dict[str, Json], body: dict[str, Json], schema_key: str, shape: Shape, source: str | None
+    raw: dict[str, Json], body: dict[str, Json], schema_key: str, shape: Shape, origin: _Origin
 ) -> Tool:
     name = body.get("name")
     if not isinstance(name, str) or not name.strip():
         raise InvalidToolError("it has no name", hint="give it a `name`")
-    own: dict[str, Json] = body if shape == "plain" else {}
+    own: dict[str, Json] = body if shape == "plain" and origin.lets_speak else {}
     return Tool(
         name=name,
         description=_description(name, body.get("description")),
         parameters=_parameters(name, schema_key, body.get(schema_key)),
         source=_text_or_none(name, own, "server")
         or _text_or_none(name, own, "source")
-        or source
+        or origin.source
         or source_in_name(name),
         toolset=_text_or_none(name, own, "toolset"),
         policy=_policy(name, own.get("policy", "automatic")),
@@ -281,14 +293,14 @@ def _tool(
     )
 
 
-def _gemini(raw: Json, source: str | None) -> Tool:
+def _gemini(raw: Json, origin: _Origin) -> Tool:
     if not is_object(raw):
         raise InvalidToolError("a function declaration is not an object", hint="give it a `name`")
     key = next((key for key in _GEMINI_SCHEMA_KEYS if key in raw), None)
     if key is None:
-        tool = _tool(raw, raw, "parameters", "gemini", source)
+        tool = _tool(raw, raw, "parameters", "gemini", origin)
         return replace(tool, parameters=_from_gemini_schema(tool.parameters))
-    return _tool(raw, raw, key, "gemini", source)
+    return _tool(raw, raw, key, "gemini", origin)
 
 
 def _is_gemini_schema(schema: Json) -> bool:

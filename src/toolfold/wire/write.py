@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from toolfold._json_values import compact
 from toolfold.tool import Json, Shape, Tool, copied
 
-__all__ = ["name_in", "record_with_parameters", "renamed", "write"]
+__all__ = ["name_in", "record_with_parameters", "renamed", "served_as", "write"]
 
 _LIMITS_NAMES: frozenset[Shape] = frozenset({"openai-chat", "openai-responses", "anthropic"})
 _SCHEMA_KEYS: dict[Shape, tuple[str, ...]] = {
@@ -72,6 +74,14 @@ def record_with_parameters(
     body = {key: value for key, value in own.items() if key not in gone}
     body[_SCHEMA_KEYS[shape][0]] = dict(parameters)
     return copied({**record, "function": body} if shape == "openai-chat" else body)
+
+
+def served_as(tool: Tool, name: str) -> Tool:
+    """Return a tool under another name, in its record, too; its source's name for it stays."""
+    if tool.raw is None or tool.shape is None:
+        return replace(tool, name=name, own_name=tool.bare_name)
+    raw = renamed(tool.raw, tool.shape, name)
+    return replace(tool, name=name, own_name=tool.bare_name, raw=raw, size=len(compact(raw)))
 
 
 def renamed(raw: Mapping[str, Json], shape: Shape | None, name: str) -> dict[str, Json]:

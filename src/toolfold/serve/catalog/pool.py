@@ -190,9 +190,18 @@ class Pool:
             except TimeoutError:
                 pass
 
+    async def all_settled(self) -> None:
+        """Return when the first start of every server is over, well or not."""
+        await self._settled.wait()
+
     def _settle(self) -> None:
         if all(upstream.is_settled for upstream in self.upstreams.values()):
             self._settled.set()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all sources, whether they have a tool now or not."""
+        return (*self.upstreams, *self._others)
 
     @property
     def statuses(self) -> list[ServerStatus]:

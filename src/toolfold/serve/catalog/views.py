@@ -49,7 +49,7 @@ class View:
         if not self.reveals or not session.revealed:
             return self.tools
         folded = await asyncio.to_thread(self.folded.for_session, session)
-        return _in_mcp(folded.tools, folded.catalog)
+        return _in_mcp(folded, folded.catalog)
 
     @property
     def reveals(self) -> bool:
@@ -95,35 +95,37 @@ class Views:
             tool
             # What the host says of a tool wins over what its server says, before anyone judges.
             for tool in map(self._settings.applied, stock.tools)
-            if principal.admits(tool, stock.routes[tool.name].full_name)
+            if principal.admits(tool)
         ]
         # Of all tools, before a caller's share of them is folded.
         say_unmatched(stock.tools, self._settings)
         folded = fold(
             tools,
             core=[tool.name for tool in tools if tool.name in stock.core],
+            configured=self._pool.names,
             context_length=self._context_length,
             settings=self._settings,
             shape="mcp",
         )
-        listed = _in_mcp(folded.tools, tools)
+        listed = _in_mcp(folded, tools)
         digest = hashlib.sha1(canonical(listed), usedforsecurity=False).hexdigest()
         servers = frozenset(tool.source for tool in tools if tool.source)
         return View(stock, folded, listed, digest, servers)
 
 
-def _in_mcp(records: Iterable[Json], tools: Iterable[Tool]) -> list[Json]:
+def _in_mcp(folded: Folded, tools: Iterable[Tool]) -> list[Json]:
     """Return the list as MCP wants it: the bridge's tools stay in this world."""
+    role = folded.bridge.role
     return [
-        _annotated(record, tools) if record.get("name") in prompts.BRIDGE_NAMES else record
-        for record in records
+        record if (own := role(record.get("name", ""))) is None else _annotated(record, own, tools)
+        for record in folded.tools
     ]
 
 
-def _annotated(record: Json, tools: Iterable[Tool]) -> Json:
+def _annotated(record: Json, role: str, tools: Iterable[Tool]) -> Json:
     hints = record.get("annotations")
     hints = dict(hints) if is_object(hints) else {}
-    if record["name"] != prompts.TOOL_CALL:
+    if role != prompts.TOOL_CALL:
         return {**record, "annotations": {**hints, "openWorldHint": False}}
     # What it runs may do anything that one of the tools does.
     destroys = any(tool.is_destructive for tool in tools)

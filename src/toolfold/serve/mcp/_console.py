@@ -41,8 +41,9 @@ class Console:
         write: The one that it reads.
     """
 
-    def __init__(self, read: int, write: int) -> None:
+    def __init__(self, read: int, write: int, instructions: str) -> None:
         self._in = read
+        self._instructions = instructions
         self._out = write
         self.closed = asyncio.Event()
         """Set when the client has closed our input."""
@@ -59,7 +60,7 @@ class Console:
         with suppress(RuntimeError), os.fdopen(self._in, "rb", closefd=False) as stream:
             with suppress(OSError):
                 for line in stream:
-                    if is_first and (answer := greeting(line)) is not None:
+                    if is_first and (answer := greeting(line, self._instructions)) is not None:
                         self._answered = answer.id
                         self._put(answer.line)
                     is_first = is_first and not line.strip()

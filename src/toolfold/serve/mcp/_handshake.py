@@ -46,8 +46,13 @@ def server_info() -> dict[str, Json]:
     return {"name": "toolfold", "title": "toolfold", "version": version("toolfold")}
 
 
-def greeting(line: bytes) -> Greeting | None:
-    """Return the answer to a first line, where it is one of the two that open a connection."""
+def greeting(line: bytes, instructions: str = prompts.INSTRUCTIONS) -> Greeting | None:
+    """Return the answer to a first line, where it is one of the two that open a connection.
+
+    Args:
+        line: The line.
+        instructions: What the client may put into its system prompt.
+    """
     try:
         request = parse_strict(line)
     except ValueError:
@@ -65,7 +70,7 @@ def greeting(line: bytes) -> Greeting | None:
         return None
     if result is None:
         return None
-    answer = {"jsonrpc": "2.0", "id": number, "result": result}
+    answer = {"jsonrpc": "2.0", "id": number, "result": {**result, "instructions": instructions}}
     return Greeting(number, compact_bytes(answer) + b"\n")
 
 
@@ -84,7 +89,7 @@ def _initialized(params: dict[str, Json]) -> dict[str, Json] | None:
         "protocolVersion": wanted,
         "capabilities": CAPABILITIES,
         "serverInfo": server_info(),
-        "instructions": prompts.INSTRUCTIONS,
+        "instructions": "",
     }
 
 
@@ -100,7 +105,7 @@ def _discovered(params: dict[str, Json]) -> dict[str, Json] | None:
         "resultType": "complete",
         "supportedVersions": [MODERN],
         "capabilities": CAPABILITIES,
-        "instructions": prompts.INSTRUCTIONS,
+        "instructions": "",
         "_meta": {f"{_ENVELOPE}serverInfo": server_info()},
         "ttlMs": 0,
         "cacheScope": "private",

@@ -75,7 +75,7 @@ class ResourceCatalog:
             for own, record in by_name.items():
                 if self._pool.is_quarantined(server):
                     continue
-                if _admits(principal, names[own], server, f"{server}__{own}"):
+                if _admits(principal, names[own], server, own):
                     out.setdefault(names[own], (ResourceRoute(server, own), record))
         return out
 
@@ -139,7 +139,18 @@ class ResourceCatalog:
         """Whether a server's resources exist for a principal."""
         if server not in self._pool.upstreams or self._pool.is_quarantined(server):
             return False
-        return _admits(principal, f"{server}__resources", server)
+        return _admits(principal, f"{server}__resources", server, "resources")
+
+    def as_tools(self) -> list[Tool]:
+        """Return the prompts and resources that are known, as scopes judge them."""
+        out: list[Tool] = []
+        for server, upstream in self._pool.upstreams.items():
+            records = upstream.lists.get("prompts", ())
+            named = (r["name"] for r in records if is_object(r) and isinstance(r.get("name"), str))
+            found = exposed_names((server, own) for own in named)
+            out.extend(_as_tool(name, server, own) for name, (_, own) in found.items())
+            out.append(_as_tool(f"{server}__resources", server, "resources"))
+        return out
 
     def note_links(self, server: str, result: Mapping[str, Json]) -> None:
         """Remember which server a result's links lead to."""
@@ -194,10 +205,14 @@ async def _within(listing: object) -> None:
         pass
 
 
-def _admits(principal: Principal, name: str, server: str, full_name: str = "") -> bool:
+def _admits(principal: Principal, name: str, server: str, own: str) -> bool:
+    return principal.admits(_as_tool(name, server, own))
+
+
+def _as_tool(name: str, server: str, own: str) -> Tool:
     # Reading and prompting change nothing, so a read-only principal may do both.
-    as_tool = Tool(name[:200], source=server, annotations={"readOnlyHint": True})
-    return principal.admits(as_tool, full_name)
+    reads = {"readOnlyHint": True}
+    return Tool(name[:200], source=server, annotations=reads, own_name=own)
 
 
 def _first_owners(lists: Mapping[str, list[dict[str, Json]]], key: str) -> dict[str, str]:

@@ -34,11 +34,6 @@ class Route(NamedTuple):
     has_headers: bool = False
     """Whether some of its parameters travel as headers."""
 
-    @property
-    def full_name(self) -> str:
-        """The two names, whole: what a person would write who knows no limits of clients."""
-        return f"{self.server}__{self.name}"
-
 
 def exposed_name(server: str, tool: str) -> str:
     """Return the name under which a tool of a server is served."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from toolfold.errors import InvalidToolError
 from toolfold.invisible import shown_texts
@@ -26,15 +27,23 @@ _DEPTH = 200
 _log = logging.getLogger(__name__)
 
 
-def named_tool(record: Mapping[str, Json], server: str, name: str) -> Tool | None:
-    """Return a server's tool as it stands in the catalog, or None where it is not one."""
+def named_tool(record: Mapping[str, Json], server: str, own: str, name: str) -> Tool | None:
+    """Return a server's tool as it stands in the catalog, or None where it is not one.
+
+    Args:
+        record: What the server lists.
+        server: The server's name.
+        own: What the server calls the tool.
+        name: The name under which it is served.
+    """
     out: dict[str, Json] = {**_spelled(record, _DEPTH), "name": name}
     for key in _OF_OTHERS:
         out.pop(key, None)
     if not is_object(out.get("inputSchema")):
         out["inputSchema"] = {"type": "object"}
     try:
-        return read([out], source=server)[0].tools[0]
+        tool = read([out], source=server)[0].tools[0]
+        return tool if tool.bare_name == own else replace(tool, own_name=own)
     except (InvalidToolError, IndexError) as error:
         _log.warning("server %s: a tool is left out: %s", server, error)
         return None

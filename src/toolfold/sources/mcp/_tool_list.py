@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from toolfold.invisible import shown_tool
-from toolfold.scope import name_matches
+from toolfold.scope import name_is_denied, name_matches
 from toolfold.sources.mcp._exposed_names import Route, exposed_names
 from toolfold.sources.mcp._exposed_records import named_tool
 from toolfold.sources.mcp.server import Server
@@ -41,6 +41,7 @@ class ToolList:
         self._records: Sequence[Json] | None = None
         self._tools: tuple[Tool, ...] = ()
         self._routes: dict[str, Route] = {}
+        self._has_told = False
         self._former_routes: dict[str, Route] = {}
 
     def read(self, records: Sequence[Json]) -> tuple[Tool, ...]:
@@ -74,6 +75,7 @@ class ToolList:
                 if own in by_name:
                     _log.warning("server %s lists %r twice", server.name, own[:100])
                 by_name.setdefault(own, record)
+        self._tell_unmatched(by_name)
         found = exposed_names((server.name, own) for own in by_name)
         names = {own: name for name, (_, own) in found.items()}
         tools: list[Tool] = []
@@ -81,7 +83,7 @@ class ToolList:
         for own, record in by_name.items():
             if not self._is_wanted(own):
                 continue
-            tool = named_tool(record, server.name, names[own])
+            tool = named_tool(record, server.name, own, names[own])
             if tool is not None:
                 tools.append(tool)
                 has_headers = server.transport == "http" and "x-mcp-header" in str(
@@ -91,11 +93,21 @@ class ToolList:
         self._former_routes, self._routes = self._routes, routes
         return tuple(shown_tool(tool, self._limit) for tool in self._admitted(tools))
 
+    def _tell_unmatched(self, names: Iterable[str]) -> None:
+        """Say once which of the server's own patterns match none of its tools."""
+        server, names = self._server, list(names)
+        if self._has_told or not names:
+            return
+        self._has_told = True
+        for pattern in (*server.allow, *server.deny):
+            if not any(name_is_denied(name, server.name, (pattern,)) for name in names):
+                _log.warning("server %s: the pattern %r matches no tool", server.name, pattern)
+
     def _is_wanted(self, name: str) -> bool:
         """Whether the server's own allow and deny lists leave one of its tools."""
         server = self._server
         if server.allow == ("*",) and not server.deny:
             return True
-        return name_matches(name, server.name, server.allow) and not name_matches(
+        return name_matches(name, server.name, server.allow) and not name_is_denied(
             name, server.name, server.deny
         )
