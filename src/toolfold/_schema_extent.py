@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from toolfold._json_values import Json, is_array, is_mapping, is_object
 
-__all__ = ["Extent", "TooFarError", "Visits", "extent_of", "visits"]
+__all__ = ["Extent", "TooFarError", "Visits", "extent_of", "too_far", "too_long", "visits"]
 
 SUBSCHEMAS_AT_MOST = 20_000
 """How many subschemas a schema may have, each counted once."""
@@ -360,3 +360,13 @@ def _met(node: Mapping[str, Json], value: Json) -> Iterator[tuple[Mapping[str, J
                 yield inner, part
             if i < len(listed):
                 yield listed[i], part
+
+
+def too_long(size: int, limit: int) -> str:
+    """Say to a person why a schema is not used."""
+    return f"it has {size:,} bytes, more than {limit:,}"
+
+
+def too_far(error: TooFarError) -> str:
+    """Say to a person why a schema is not used."""
+    return f"it expands too far: {error}"

@@ -18,7 +18,15 @@ from toolfold import prompts
 from toolfold._bounds import cut, one_line
 from toolfold._json_values import fast_bytes
 from toolfold._memo import Memo
-from toolfold._schema_extent import Extent, TooFarError, Visits, extent_of, visits
+from toolfold._schema_extent import (
+    Extent,
+    TooFarError,
+    Visits,
+    extent_of,
+    too_far,
+    too_long,
+    visits,
+)
 from toolfold._signature import follow
 from toolfold._unknown_arguments import unknown_arguments
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
@@ -168,7 +176,7 @@ def _compiled(tool: Tool) -> _Compiled:
     if text is None:
         return _compile(tool.parameters)
     if len(text) > SCHEMA_LIMIT:
-        return _Compiled(None, f"it has {len(text):,} bytes, more than {SCHEMA_LIMIT:,}")
+        return _Compiled(None, too_long(len(text), SCHEMA_LIMIT))
     return _VALIDATORS.get_or(_key(text), lambda: _compile(tool.parameters, len(text)))
 
 
@@ -184,7 +192,7 @@ def _compile(schema: Mapping[str, Json], size: int = 0) -> _Compiled:
             pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
         )
     except TooFarError as error:
-        return _Compiled(None, f"it expands too far: {error}")
+        return _Compiled(None, too_far(error))
     except (ValueError, TypeError, RecursionError) as error:
         return _Compiled(None, one_line(str(error).split("\n", 1)[0], 200))
     return _Compiled(validator, None, extent, size)
