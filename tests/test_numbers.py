@@ -71,10 +71,11 @@ def test_the_bridge_over_226_tools_costs_at_most(listing: Any, most: int) -> Non
 def test_the_list_of_names_holds_all_226() -> None:
     folded = fold(deploy(), context_length=131_072, settings=Settings(listing="names"))
 
-    listed = folded.tools[0]["description"].split(", by source:\n")[1]
-    names = {name for line in listed.splitlines() for name in line.split(": ")[1].split()}
+    listed = folded.tools[0]["description"].split(", by source, called source__tool:\n")[1]
+    by_source = dict(line.split(": ") for line in listed.splitlines())
+    called = [f"{source}__{name}" for source, names in by_source.items() for name in names.split()]
     assert len(folded.catalog) == 226
-    assert {folded.catalog.find(name) for name in names} == set(folded.catalog)
+    assert {folded.catalog.find(name) for name in called} == set(folded.catalog)
 
 
 def test_at_10_per_cent_of_a_1m_window_the_list_stays_open_and_at_a_half_it_folds() -> None:

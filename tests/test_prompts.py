@@ -398,37 +398,37 @@ def test_the_listing_names_sources_with_counts_by_default() -> None:
 
 def test_the_listing_can_name_every_tool_by_source() -> None:
     assert listed([*MAIL, *FORGE, Tool("x")], listing="names") == (
-        "6 tools, by source:\nothers: x\nforge: forge.clone forge.fork forge.merge\n"
-        "mail: mcp__mail__read mcp__mail__send"
+        "6 tools, by source, called source__tool:\nothers: x\nforge: clone fork merge\n"
+        "mail: read send"
     )
 
 
-def test_a_listed_name_is_short_only_where_it_can_be_called_so() -> None:
+def test_a_listed_name_is_short_where_it_can_be_called_so_or_behind_its_source() -> None:
     tools = [*FORGE, Tool("other.fork", source="other")]
 
     assert listed(FORGE, listing="names") == "3 tools, by source:\nforge: clone fork merge"
     assert listed(tools, listing="names") == (
-        "4 tools, by source:\nforge: forge.clone forge.fork forge.merge\nother: other.fork"
+        "4 tools, by source, called source__tool:\nforge: clone fork merge\nother: fork"
     )
     beside_core = fold(
         [Tool("fork"), *FORGE], core=["fork"], settings=Settings(enabled="on", listing="names")
     )
-    assert "forge: clone forge.fork merge" in beside_core.tools[1]["function"]["description"]
+    assert "called source__tool:\nforge: clone fork merge" in beside_core.tools[1]["function"]["description"]
 
 
 def test_over_its_budget_the_largest_sources_shrink_to_a_count_first() -> None:
     large = [Tool(f"large.a_rather_long_name_{i}", source="large") for i in range(30)]
     middle = [Tool(f"middle.another_long_name_{i}", source="middle") for i in range(8)]
 
-    tight = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=120)
+    tight = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=105)
     tighter = listed([*large, *middle, *MAIL], listing="names", listing_max_tokens=50)
 
     assert tight == (
-        "40 tools, by source:\nlarge (30)\nmail: mcp__mail__read mcp__mail__send\nmiddle: "
-        + " ".join(f"middle.another_long_name_{i}" for i in range(8))
+        "40 tools, by source, called source__tool:\nlarge (30)\nmail: read send\nmiddle: "
+        + " ".join(f"another_long_name_{i}" for i in range(8))
     )
     assert tighter == (
-        "40 tools, by source:\nlarge (30)\nmail: mcp__mail__read mcp__mail__send\nmiddle (8)"
+        "40 tools, by source, called source__tool:\nlarge (30)\nmail: read send\nmiddle (8)"
     )
 
 

@@ -248,8 +248,13 @@ def listing_text(
     if listing == "sources":
         return _counted(folded, budget, count)
     by_source: dict[str, list[str]] = {}
+    prefixed = False
     for tool in folded:
-        short = tool.bare_name if catalog.find(tool.bare_name) is tool else tool.name
+        short = tool.bare_name
+        if catalog.find(short) is not tool:
+            # Short all the same, where it can be called with the source's name before it.
+            with_source = catalog.find(prompts.with_source(tool.source or "", short)) is tool
+            prefixed, short = prefixed or with_source, short if with_source else tool.name
         short = short if short.isprintable() else tool.wire_name
         by_source.setdefault(tool.source or "", []).append(short)
     lines = {
@@ -259,14 +264,18 @@ def listing_text(
     for source in [None, *sorted(by_source, key=lambda s: (-len(by_source[s]), s))]:
         if source is not None:
             collapsed.add(source)
-        text = _names_by_source(lines, by_source, collapsed)
+        text = _names_by_source(lines, by_source, collapsed, prefixed=prefixed)
         if count(text) <= budget:
             return text
     return _counted(folded, budget, count)
 
 
 def _names_by_source(
-    lines: Mapping[str, str], by_source: Mapping[str, Sequence[str]], collapsed: set[str]
+    lines: Mapping[str, str],
+    by_source: Mapping[str, Sequence[str]],
+    collapsed: set[str],
+    *,
+    prefixed: bool,
 ) -> str:
     listed = [
         prompts.listed_source(source, len(by_source[source]))
@@ -274,7 +283,7 @@ def _names_by_source(
         else lines[source]
         for source in sorted(lines)
     ]
-    return prompts.listed_by_source(listed)
+    return prompts.listed_by_source(listed, prefixed=prefixed)
 
 
 def _counted(folded: Catalog, budget: int, count: TokenCounter) -> str:

@@ -113,7 +113,7 @@ def test_what_reaches_out_counts_only_in_a_file_that_was_named(
     for load in (load_settings, load_gateway):
         with pytest.raises(ConfigError) as caught:
             load(environ={})
-        assert str(caught.value) == (
+        assert caught.value.message == (
             f"nobody named the file in which `{key}` stands, in `toolfold.yaml`, line 3"
         )
         assert caught.value.hint == HINT
@@ -134,7 +134,7 @@ def test_whom_to_serve_and_what_to_write_counts_only_in_a_file_that_was_named(
         load_gateway(environ={})
 
     message = "this folder's file says how to serve in `toolfold.yaml`, line 1"
-    assert str(caught.value) == message
+    assert caught.value.message == message
     assert caught.value.hint == HINT
     assert load_gateway(path, {}).path == path
 

@@ -43,6 +43,7 @@ from toolfold.prompts.bridge_tools import (
     search_tool,
     stub_search_tool,
     texts_of,
+    with_source,
 )
 from toolfold.prompts.calls import (
     CALL_NAME_MISSING,
@@ -214,6 +215,7 @@ __all__ = [
     "unknown_arguments",
     "unreadable_arguments",
     "unreadable_call",
+    "with_source",
     "withheld",
     "wrong_type",
 ]

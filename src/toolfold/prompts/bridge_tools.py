@@ -34,6 +34,7 @@ __all__ = [
     "search_tool",
     "stub_search_tool",
     "texts_of",
+    "with_source",
 ]
 
 TOOL_SEARCH = "tool_search"
@@ -290,9 +291,15 @@ def of_many_sources(count: int) -> str:
     return f" of {plural(count, 'source')}."
 
 
-def listed_by_source(lines: Iterable[str]) -> str:
+def listed_by_source(lines: Iterable[str], *, prefixed: bool = False) -> str:
     """End of the search tool's description where it names the tools of each source."""
-    return ", by source:\n" + "\n".join(lines)
+    called = ", called source__tool" if prefixed else ""
+    return f", by source{called}:\n" + "\n".join(lines)
+
+
+def with_source(source: str, name: str) -> str:
+    """Return a tool's short name with its source before it, as a model is told to write it."""
+    return f"{source}__{name}"
 
 
 def listed_names(source: str, names: Iterable[str]) -> str:
