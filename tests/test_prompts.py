@@ -413,7 +413,10 @@ def test_a_listed_name_is_short_where_it_can_be_called_so_or_behind_its_source()
     beside_core = fold(
         [Tool("fork"), *FORGE], core=["fork"], settings=Settings(enabled="on", listing="names")
     )
-    assert "called source__tool:\nforge: clone fork merge" in beside_core.tools[1]["function"]["description"]
+    assert (
+        "called source__tool:\nforge: clone fork merge"
+        in beside_core.tools[1]["function"]["description"]
+    )
 
 
 def test_over_its_budget_the_largest_sources_shrink_to_a_count_first() -> None:

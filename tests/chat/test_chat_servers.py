@@ -192,14 +192,17 @@ def test_the_scope_of_the_command_line_and_the_servers_own_lists_hold() -> None:
     assert ran.out.count("is not available in this session") == 3
 
 
-def test_a_configuration_without_tools_has_settings_and_the_demos_tools() -> None:
+def test_a_configuration_without_tools_has_settings_for_tools_of_another_file() -> None:
     Path("f.yaml").write_text("tools: {tool_search: {enabled: off}}", "utf-8")
+    Path("tools.json").write_text('[{"name": "a"}, {"name": "b"}]', "utf-8")
     script = "turns: [{user: a, replies: [b]}]"
 
-    ran = play(script, "--config", "f.yaml")
+    alone = play(script, "--config", "f.yaml")
+    beside = play(script, "--config", "f.yaml", "--catalog", "tools.json")
 
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("the script script.yaml · 207 tools, none folded")
+    assert (alone.code, alone.out) == (2, "")
+    assert (beside.code, beside.err) == (0, "")
+    assert beside.out.startswith("the script script.yaml · 2 tools, none folded")
 
 
 def test_without_config_no_server_is_started_whatever_the_users_own_file_names() -> None:

@@ -91,7 +91,7 @@ def test_where_nothing_can_be_written_what_was_approved_stays(
 
 def listed(value: object) -> Tool:
     schema = {"type": "object", "properties": {"x": {"default": value, "enum": [value]}}}
-    tool = named_tool({"name": "a", "inputSchema": schema}, "s", "s__a")
+    tool = named_tool({"name": "a", "inputSchema": schema}, "s", "a", "s__a")
     assert tool is not None
     return tool
 

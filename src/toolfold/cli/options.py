@@ -67,7 +67,7 @@ live_config_option = click.option(
     "[default: ./toolfold.yaml, then the user's own]",
 )  # fmt: skip
 chat_config_option = click.option(
-    "-c", "--config", metavar="FILE",
+    "-c", "--config", metavar="FILE", callback=_named,
     help="Settings, and the servers and functions whose tools the agent has: toolfold.yaml, or "
     "any client's mcp.json  [default: the settings of ./toolfold.yaml]",
 )  # fmt: skip

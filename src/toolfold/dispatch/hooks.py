@@ -78,8 +78,11 @@ async def before(hooks: Sequence[Hook], call: PendingCall) -> PendingCall | Refu
             raise TypeError(f"a hook said {type(decision).__name__} before a call")
         if decision.tool.name != call.tool.name:
             raise ValueError(f"a hook turned a call of {call.tool.name!r} into another tool's")
-        # Whose call it is, and which, is not a hook's to say.
-        call = replace(call, tool=decision.tool, arguments=decision.arguments)
+        # Whose call it is, and which, is not a hook's to say; that it may run is, where it
+        # says so of this very call and did not merely make one anew.
+        is_same = decision.recovered == call.recovered
+        doubtful = call.doubtful and (decision.doubtful or not is_same)
+        call = replace(call, tool=decision.tool, arguments=decision.arguments, doubtful=doubtful)
     return call
 
 

@@ -12,7 +12,7 @@ from toolfold.scope import Scope
 from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.source import Bounds, Source
-from toolfold.tool import Json, Tool
+from toolfold.tool import Json, Tool, bare_name
 from toolfold.wire.write import renamed
 
 __all__ = ["Filtered", "Prefixed"]
@@ -107,7 +107,8 @@ class Prefixed(_Wrapper):
 
     def _show(self, tool: Tool) -> Tool:
         name = exposed_name(self.name, tool.name)
-        shown = replace(tool, name=name, source=self.name, toolset=None)
+        own = "" if bare_name(name, self.name) == tool.name else tool.name
+        shown = replace(tool, name=name, source=self.name, toolset=None, own_name=own)
         if tool.raw is None:
             return shown
         # The record goes out as it stands, so it must not know the old names any more.
