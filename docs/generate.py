@@ -255,9 +255,9 @@ def _gateway() -> str:
         "## Servers",
         "Each entry of `mcpServers` has the keys that everybody knows and, beside them, ours. "
         "Other clients' words for the same are understood (`disabledTools`, `includeTools`, "
-        "`enabled: false`), and what they write to themselves (`autoApprove`, `alwaysAllow`) is passed "
-        "over. A key that nobody knows is an error of that server alone where the file is ours, and "
-        "wherever it is nearly one of these; `toolfold check` tells of the others.",
+        "`enabled: false`), and what they write to themselves (`autoApprove`, `alwaysAllow`) is "
+        "passed over. A key that nobody knows is an error of that server alone where the file is "
+        "ours, and wherever it is nearly one of these; `toolfold check` tells of the others.",
         *_server_entries(),
         "## Functions",
         "Each entry of `functions` names Python functions that are served beside the servers: "
