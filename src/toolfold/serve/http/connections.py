@@ -8,6 +8,7 @@ way on. So strangers who hold connections open without a token hold nobody else 
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 __all__ = ["Connections"]
@@ -126,9 +127,9 @@ class _Connection(asyncio.Protocol):
 
 def _affordable() -> int:
     """Return how many connections the process can have: the other half is for servers."""
-    try:
-        import resource
-    except ImportError:  # there is none on Windows, nor such a limit
+    if sys.platform == "win32":  # it has no such limit
         return 1_000_000
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1_000_000 if soft == resource.RLIM_INFINITY else max(soft // 2, _LEAST)
