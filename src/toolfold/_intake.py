@@ -26,7 +26,7 @@ class Intake(NamedTuple):
     """The entries that the scope leaves."""
 
     sources: frozenset[str]
-    """The names of all sources, of those too of which the scope leaves nothing."""
+    """The names of the sources there were before a scope narrowed them."""
 
 
 def intake(
@@ -47,9 +47,10 @@ def intake(
         lenient: Whether what cannot be read passes through instead of raising.
     """
     entries = _entries(tools, lenient=lenient)
-    every = [tool for entry in entries for tool in entry.tools]
-    sources = frozenset(tool.source for tool in every if tool.source is not None)
+    sources: frozenset[str] = frozenset()
     if not scope.holds_everything:
+        every = [tool for entry in entries for tool in entry.tools]
+        sources = frozenset(tool.source for tool in every if tool.source is not None)
         _tell_unmatched(scope, [*every, *(_own_tool(e) for e in entries if not e.tools)])
         entries = _within(entries, scope)
     if settings.aliases or settings.annotations:

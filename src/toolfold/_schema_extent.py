@@ -127,7 +127,13 @@ def _measured(value: Json, limit: int) -> tuple[int, int]:
         depth += 1
         if size > limit:
             raise TooFarError(f"its arguments have more than {limit:,} parts")
-        level = [part for whole in level for part in _parts(whole)]
+        below: list[Json] = []
+        for whole in level:
+            if is_array(whole):
+                below += whole
+            elif is_mapping(whole):
+                below += whole.values()
+        level = below
     return size, depth - 1
 
 

@@ -7,13 +7,14 @@ says that there may be more, or names nothing, everything is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from toolfold._signature import follow
 from toolfold.tool import Json, is_array, is_mapping, is_object
 
-__all__ = ["unknown_arguments"]
+__all__ = ["KnownArguments", "known_arguments", "unknown_arguments"]
 
 _LOOKED_AT = 500
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
@@ -29,29 +30,33 @@ class _Open(Exception):
     """The schema takes more than it names."""
 
 
-def unknown_arguments(
-    schema: Mapping[str, Json], arguments: Mapping[str, Json]
-) -> dict[str, str | None]:
-    """Return the arguments that a schema does not name, each with the nearest that it does.
+class KnownArguments(NamedTuple):
+    """Which arguments a schema names."""
 
-    Args:
-        schema: The tool's parameters. One that is open, or too branched to be walked, knows
-            every argument.
-        arguments: What the call gives.
+    names: frozenset[str]
+    patterns: frozenset[str]
+
+
+def known_arguments(schema: Mapping[str, Json]) -> KnownArguments | None:
+    """Return which arguments a schema names; None where it may take others, too.
+
+    A schema that names nothing is open, and so is one too branched to be walked.
     """
-    if not arguments:
-        return {}
     try:
         parts = list(_parts(schema, schema))
     except _Open:
-        return {}
-    names = {name for part in parts for name in _keys(part, "properties")}
-    patterns = {text for part in parts for text in _keys(part, "patternProperties")}
+        return None
+    names = frozenset(name for part in parts for name in _keys(part, "properties"))
+    patterns = frozenset(text for part in parts for text in _keys(part, "patternProperties"))
+    return KnownArguments(names, patterns) if names or patterns else None
+
+
+def unknown_arguments(known: KnownArguments, arguments: Iterable[str]) -> dict[str, str | None]:
+    """Return the arguments that a schema does not name, each with the nearest that it does."""
+    names, patterns = known
     strange = [name for name in arguments if name not in names]
-    if not (names or patterns) or not strange:
-        return {}
     return {
-        name: next(iter(get_close_matches(name, names, n=1)), None)
+        name: next(iter(get_close_matches(name, sorted(names), n=1)), None)
         for name in strange
         if not any(_fits(pattern, name) for pattern in patterns)
     }

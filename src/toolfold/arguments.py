@@ -28,7 +28,7 @@ from toolfold._schema_extent import (
     visits,
 )
 from toolfold._signature import follow
-from toolfold._unknown_arguments import unknown_arguments
+from toolfold._unknown_arguments import KnownArguments, known_arguments, unknown_arguments
 from toolfold.tool import Json, Tool, is_array, is_mapping, is_object
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ class _Compiled(NamedTuple):
     size: int = 0
     """The length of the schema's text."""
 
+    known: KnownArguments | None = None
+    """Which arguments it names; None where it may take others, too."""
+
 
 _VALIDATORS: Memo[bytes, _Compiled] = Memo(
     4096, room=4 * 1024 * 1024, size=lambda compiled: compiled.size
@@ -147,9 +150,12 @@ def unknown_faults(tool: Tool, arguments: Mapping[str, Json]) -> tuple[Fault, ..
 
     A schema that cannot be used names nothing to hold a call to.
     """
-    if _compiled(tool).validator is None:
+    compiled = _compiled(tool)
+    if compiled.validator is None or compiled.known is None:
         return ()
-    strange = unknown_arguments(tool.parameters, arguments)
+    strange = unknown_arguments(compiled.known, arguments)
+    if not strange:
+        return ()
     said = (prompts.unknown_argument(cut(name, 80), near) for name, near in strange.items())
     return tuple(Fault("", one_line(text, 240)) for text in islice(said, _FAULTS_AT_MOST))
 
@@ -195,7 +201,7 @@ def _compile(schema: Mapping[str, Json], size: int = 0) -> _Compiled:
         return _Compiled(None, too_far(error))
     except (ValueError, TypeError, RecursionError) as error:
         return _Compiled(None, one_line(str(error).split("\n", 1)[0], 200))
-    return _Compiled(validator, None, extent, size)
+    return _Compiled(validator, None, extent, size, known_arguments(schema))
 
 
 def _is_valid(validator: _Validator, arguments: Json) -> bool:

@@ -122,7 +122,7 @@ class Bridge:
             is_warm = self.catalog.is_warm and self.folded.is_warm
             is_ready = is_warm and is_indexed(self.folded.fingerprint, self.ranker)
             return not is_ready or may_wait(self.ranker)
-        read = read_arguments(arguments)
+        read = arguments if is_object(arguments) else read_arguments(arguments)
         meant = None if isinstance(read, str) else read.get("name", read.get("names"))
         return not (isinstance(meant, str) and self._calls_at_once(meant))
 

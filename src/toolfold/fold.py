@@ -227,20 +227,22 @@ def fold(
     costs, tokens_before = tool_costs(entries, out, count), list_tokens(entries, out, count)
     served_as = settled(came, lenient=lenient)
     served = renamed_entries(entries, served_as)
+    offered = _tools_of(served) if served_as else came
     verdict = judge(
-        _tools_of(served),
+        offered,
         costs,
         settings,
         context_length,
         is_folded=is_folded,
         whole=tokens_before,
     )
-    if verdict.folded and any(tool.wire_name in bridge_names.all for tool in came):
+    if verdict.folded and not {tool.wire_name for tool in came}.isdisjoint(bridge_names.all):
         served_as = settled(came, bridge_names.all)
         served = renamed_entries(entries, served_as)
-        verdict = judge(_tools_of(served), costs, settings, context_length, whole=tokens_before)
+        offered = _tools_of(served)
+        verdict = judge(offered, costs, settings, context_length, whole=tokens_before)
 
-    catalog = _catalog(_tools_of(served), sources, lenient=lenient)
+    catalog = _catalog(offered, sources, lenient=lenient)
     strategy = strategy_of(settings)
     assembly = _Assembly(
         entries=served if verdict.folded else entries,

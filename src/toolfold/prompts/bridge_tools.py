@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 
 from toolfold.prompts.wording import plural, source_counts, source_name
 from toolfold.tool import Json, Tool
@@ -44,7 +44,7 @@ BRIDGE_NAMES = (TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL)
 """What the tools that stand for folded ones are called, unless a setting renames them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BridgeNames:
     """What the tools that stand for folded ones are called."""
 
@@ -52,14 +52,18 @@ class BridgeNames:
     describe: str = TOOL_DESCRIBE
     call: str = TOOL_CALL
 
-    @property
+    @cached_property
     def all(self) -> tuple[str, str, str]:
         """The three names, in the order in which they are listed."""
         return self.search, self.describe, self.call
 
     def role(self, name: str) -> str | None:
         """Return which of `BRIDGE_NAMES` a name stands for, if it does."""
-        return next((own for own, n in zip(BRIDGE_NAMES, self.all, strict=True) if n == name), None)
+        return self._roles.get(name)
+
+    @cached_property
+    def _roles(self) -> Mapping[str, str]:
+        return dict(zip(self.all, BRIDGE_NAMES, strict=True))
 
     def said(self, text: str) -> str:
         """Return a text of ours with these names in it."""
@@ -242,8 +246,9 @@ def holds_bridge(tools: Sequence[Tool], names: BridgeNames = DEFAULT_NAMES) -> b
     A tool that says where it comes from is its source's, whatever it says beside. The others
     must say what ours say from the first word to the last, and take what ours take.
     """
-    mine = {tool.name: tool for tool in tools if tool.source is None and tool.name in names.all}
-    return any(
+    own_names = frozenset(names.all)
+    mine = {tool.name: tool for tool in tools if tool.name in own_names and tool.source is None}
+    return bool(mine) and any(
         _are_same(mine, names, texts_of(kind, own))
         for kind in TEXTS
         for own in {names, DEFAULT_NAMES}

@@ -94,6 +94,7 @@ class Registry(Source):
         self.name = name
         self._listeners: list[Callable[[], None]] = []
         self._shown: tuple[Tool, ...] | None = None
+        self._core: tuple[str, ...] | None = None
         self._kinds: dict[str, _Kind] = {}
         self._entries: dict[str, Registered] = {}
         self._disabled: set[str] = set()
@@ -147,7 +148,7 @@ class Registry(Source):
         self._listeners.append(listener)
 
     def _changed(self) -> None:
-        self._shown = None
+        self._shown = self._core = None
         self._kinds.clear()
         for listener in self._listeners:
             listener()
@@ -155,7 +156,9 @@ class Registry(Source):
     @property
     def core(self) -> tuple[str, ...]:
         """The names of the tools that are never folded."""
-        return tuple(entry.tool.name for entry in self.entries if entry.core)
+        if self._core is None:
+            self._core = tuple(entry.tool.name for entry in self.entries if entry.core)
+        return self._core
 
     @property
     def toolsets(self) -> tuple[str, ...]:

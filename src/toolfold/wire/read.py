@@ -184,10 +184,10 @@ def _list_digest(items: list[object]) -> bytes | None:
 
 
 def _entry(item: object, origin: _Origin) -> Entry:
-    if is_mapping(item):
-        return Entry(item, *_reading(item, origin))
     if isinstance(item, Tool):
         tool = item
+    elif is_mapping(item):
+        return Entry(item, *_reading(item, origin))
     elif isinstance(item, _Model) and not isinstance(item, type):
         return _dumped(item, origin)
     elif callable(item) and not takes_anything(item):
