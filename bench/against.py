@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -73,7 +73,7 @@ class _Driver:
 
     @classmethod
     @contextmanager
-    def of(cls, tree: Path) -> Iterator[_Driver]:
+    def of(cls, tree: Path) -> Generator[_Driver]:
         own = tree / ".venv" / "bin" / "python"
         python = str(own if own.exists() else sys.executable)
         with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
@@ -122,7 +122,7 @@ def _agent(records: list[dict[str, Any]]) -> Measure:
 
 
 @asynccontextmanager
-async def _gateway() -> AsyncIterator[Measure]:
+async def _gateway() -> AsyncGenerator[Measure]:
     from mcp import Client
 
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
@@ -141,7 +141,7 @@ async def _gateway() -> AsyncIterator[Measure]:
             encoding="utf-8",
         )
         command = [sys.executable, "-m", "toolfold", "serve", "--config", str(config)]
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
             [*command, "--http", f"127.0.0.1:{port}"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

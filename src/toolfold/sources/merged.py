@@ -82,11 +82,11 @@ class Sources:
     @property
     def core(self) -> tuple[str, ...]:
         """The names of the tools that are never folded."""
-        return tuple(name for source in self.all for name in source.core)
+        return tuple([name for source in self.all for name in source.core])
 
     def _read(self) -> None:
         # A tuple is its own copy; any other list may have been changed in its place.
-        lists = tuple(tuple(source.tools()) for source in self.all)
+        lists = tuple([tuple(source.tools()) for source in self.all])
         if len(lists) == len(self._lists) and all(map(operator.is_, lists, self._lists)):
             return
         located: dict[str, Located] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from toolfold import prompts
@@ -31,7 +32,7 @@ Runner: TypeAlias = Callable[[PendingCall], Awaitable[Json]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Registered:
     """A tool with what runs it and what bounds it."""
 
@@ -55,7 +56,7 @@ class Registered:
     def __post_init__(self) -> None:
         self.bounds.check(self.tool.name)
 
-    @property
+    @cached_property
     def bounds(self) -> Bounds:
         """What bounds its calls."""
         return Bounds(self.timeout, self.result_limit, self.parallel)
