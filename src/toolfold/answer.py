@@ -67,6 +67,9 @@ class Answer:
     session: Session = field(default_factory=Session)
     """The conversation after this answer."""
 
+    meant: Tool | None = None
+    """Of a call that is not run: the tool it was of, where there is one for the caller."""
+
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
