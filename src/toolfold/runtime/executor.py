@@ -153,8 +153,8 @@ class Batch:
             )
             return None
         located = self._sources.find(resolved.tool.name)
-        settings = self._folded.bridge.settings
-        if located is None or settings.applied(located.tool) != resolved.tool:
+        shown, settings = self._sources.served(resolved.tool.name), self._folded.bridge.settings
+        if located is None or shown is None or settings.applied(shown) != resolved.tool:
             # It left, or became another tool, between the assembly and this call.
             text = prompts.not_available(resolved.tool.shown_name, ())
             return self._reject(position, text, resolved.tool)
