@@ -374,8 +374,8 @@ def test_what_speaks_to_a_model_takes_its_words_from_prompts(room: str) -> None:
 # ---- listing
 
 NAMED_SEARCH = (
-    "Find tools by what they do; one that is named below needs no search. Hits come with their "
-    "signatures: most can be run with tool_call at once."
+    "Find tools by what they do; a name below needs no search. Hits come with their signatures: "
+    "most can be run with tool_call at once."
 )
 NAMED_LOAD = (
     "Load tools, by a name from below or by what they do. What is found then joins your tools: "
@@ -474,8 +474,8 @@ def spoken(**settings: Any) -> list[str]:
 def test_texts_beside_listed_names_are_these_words() -> None:
     assert spoken(listing="names") == [
         NAMED_SEARCH,
-        "Get the full schema of a named or found tool, if its signature is unknown or not enough.",
-        "Run a tool that tool_search names or finds. Your other tools are called directly instead.",
+        "Get a tool's full schema, if its signature is unknown or not enough.",
+        "Run a named or found tool. Other tools are called directly instead.",
         "Some of your tools are only named, in the description of tool_search. Before you say that "
         "something cannot be done, look there, or search with tool_search. Load what you need with "
         "tool_describe and run it with tool_call. Call your other tools directly.",
@@ -491,7 +491,7 @@ def test_texts_beside_listed_names_are_these_words() -> None:
 def test_texts_of_reveal_beside_listed_names_are_these_words() -> None:
     assert spoken(listing="names", strategy="reveal") == [
         NAMED_LOAD,
-        "Get the full schema of a named or found tool, if its signature is unknown or not enough.",
+        "Get a tool's full schema, if its signature is unknown or not enough.",
         "Some of your tools are only named, in the description of tool_search. Before you use one, "
         "or say that something cannot be done, look for it with tool_search: what it finds joins "
         "your tools. Call those directly.",

@@ -53,7 +53,8 @@ def test_enabled_is_read_whatever_its_case(tmp_path: Path, written: str, enabled
     ("written", "listing"),
     [
         ("auto", "names"), ("Auto", "names"), ("on", "names"), ("true", "names"),
-        ("'Yes'", "names"), ("1", "names"), ("off", "off"), ("'OFF'", "off"), ("false", "off"), ("0", "off"),
+        ("'Yes'", "names"), ("1", "names"), ("off", "off"), ("'OFF'", "off"),
+        ("false", "off"), ("0", "off"),
         ("Sources", "sources"), ("names", "names"),
     ],
 )  # fmt: skip

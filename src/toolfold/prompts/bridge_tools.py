@@ -159,12 +159,10 @@ _NAMED_REVEAL_SEARCH = (
 NAMED_TEXTS: Mapping[str, Texts] = {
     "full": replace(
         FULL,
-        search="Find tools by what they do; one that is named below needs no search. Hits come "
-        "with their signatures: most can be run with tool_call at once.",
-        describe="Get the full schema of a named or found tool, if its signature is unknown or not "
-        "enough.",
-        call="Run a tool that tool_search names or finds. Your other tools are called directly "
-        "instead.",
+        search="Find tools by what they do; a name below needs no search. Hits come with their "
+        "signatures: most can be run with tool_call at once.",
+        describe="Get a tool's full schema, if its signature is unknown or not enough.",
+        call="Run a named or found tool. Other tools are called directly instead.",
         guidance="Some of your tools are only named, in the description of tool_search. Before you "
         "say that something cannot be done, look there, or search with tool_search. Load what you "
         "need with tool_describe and run it with tool_call. Call your other tools directly.",
