@@ -29,7 +29,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolfold"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "_memo", "_characters", "_secret_shapes", "session", "_moved"),
     ("_bounds", "_files"),
-    ("_json_values", "_terminal"),
+    ("_json_values", "_terminal", "_summary"),
     ("tool", "_schema_extent"),
     ("scope", "_signature", "tokens", "redact", "prompts"),
     ("_unknown_arguments",),

@@ -373,12 +373,20 @@ def test_what_speaks_to_a_model_takes_its_words_from_prompts(room: str) -> None:
 
 # ---- listing
 
+NAMED_SEARCH = (
+    "Find tools by what they do; a name below needs no search. Hits come with their signatures: "
+    "most can be run with tool_call at once."
+)
+NAMED_LOAD = (
+    "Load tools, by a name from below or by what they do. What is found then joins your tools: "
+    "call it directly, by its name."
+)
+
 
 def listed(tools: list[Tool], **settings: Any) -> str:
     folded = fold(tools, settings=Settings(enabled="on", **settings), core=["core_*"])
-    return folded.tools[0]["function"]["description"].removeprefix(
-        SEARCH[: -len("3 tools folded.")]
-    )
+    said: str = folded.tools[0]["function"]["description"]
+    return said.removeprefix(SEARCH[: -len("3 tools folded.")]).removeprefix(f"{NAMED_SEARCH} ")
 
 
 FORGE = [Tool(f"forge.{name}", source="forge") for name in ("merge", "fork", "clone")]
@@ -454,3 +462,87 @@ def test_the_listing_does_not_depend_on_the_order_of_the_tools() -> None:
 
     for listing in ("off", "sources", "names"):
         assert listed(tools, listing=listing) == listed(tools[::-1], listing=listing)
+
+
+def spoken(**settings: Any) -> list[str]:
+    """Return what the bridge's tools say, without what they list, and the guidance."""
+    folded = fold([*FORGE, *MAIL], settings=Settings(enabled="on", **settings), shape="plain")
+    descriptions = [tool["description"].split(" 5 tools")[0] for tool in folded.tools]
+    return [*descriptions, folded.guidance or ""]
+
+
+def test_texts_beside_listed_names_are_these_words() -> None:
+    assert spoken(listing="names") == [
+        NAMED_SEARCH,
+        "Get a tool's full schema, if its signature is unknown or not enough.",
+        "Run a named or found tool. Other tools are called directly instead.",
+        "Some of your tools are only named, in the description of tool_search. Before you say that "
+        "something cannot be done, look there, or search with tool_search. Load what you need with "
+        "tool_describe and run it with tool_call. Call your other tools directly.",
+    ]
+    assert spoken(listing="names", bridge_texts="short") == [
+        "Find a tool. Then run it with tool_call.",
+        "Show a tool's schema.",
+        "Run a tool that tool_search names or finds.",
+        "No tool fits? Take a name from tool_search: first tool_describe, then tool_call.",
+    ]
+
+
+def test_texts_of_reveal_beside_listed_names_are_these_words() -> None:
+    assert spoken(listing="names", strategy="reveal") == [
+        NAMED_LOAD,
+        "Get a tool's full schema, if its signature is unknown or not enough.",
+        "Some of your tools are only named, in the description of tool_search. Before you use one, "
+        "or say that something cannot be done, look for it with tool_search: what it finds joins "
+        "your tools. Call those directly.",
+    ]
+    assert spoken(listing="names", strategy="reveal", bridge_texts="short") == [
+        NAMED_LOAD,
+        "Show a tool's schema.",
+        "No tool fits? First call tool_search with a name from it, then that tool.",
+    ]
+
+
+@pytest.mark.parametrize("strategy", ["bridge", "stub", "reveal"])
+@pytest.mark.parametrize("texts", ["full", "short"])
+def test_what_is_named_is_not_called_unlisted(strategy: Any, texts: Any) -> None:
+    said = " ".join(spoken(listing="names", strategy=strategy, bridge_texts=texts))
+    assert "not listed" not in said
+    assert "Not all of your tools" not in said
+
+
+@pytest.mark.parametrize("strategy", ["bridge", "reveal"])
+def test_without_names_in_it_the_list_is_spoken_of_as_ever(strategy: Any) -> None:
+    tools = [
+        Tool(f"{letter}.a_rather_long_name_{i}", source=letter * 30)
+        for letter in "abcd"
+        for i in range(30)
+    ]
+
+    def said(listing: Any) -> str | None:
+        chosen = Settings(enabled="on", strategy=strategy, listing=listing, listing_max_tokens=50)
+        return fold(tools, settings=chosen).guidance
+
+    assert said("names") == said("sources") == said("off")
+
+
+@pytest.mark.parametrize("strategy", ["bridge", "reveal"])
+@pytest.mark.parametrize("texts", ["full", "short"])
+@pytest.mark.parametrize("tools", [FORGE, [*FORGE, *MAIL], [Tool("x")]])
+def test_a_list_that_names_its_tools_is_known_as_folded(
+    strategy: Any, texts: Any, tools: list[Tool]
+) -> None:
+    chosen = Settings(enabled="on", strategy=strategy, bridge_texts=texts, listing="names")
+    twice = fold(fold(tools, settings=chosen).tools, settings=Settings(enabled="on"))
+
+    assert twice.report.reason == "the list is folded already"
+
+
+def test_a_gateway_that_names_its_tools_does_not_ask_to_search_for_them() -> None:
+    assert prompts.instructions("tool", "sources") == prompts.INSTRUCTIONS
+    assert prompts.instructions("fold", "names") == (
+        "Tools of several servers, named server__tool. If fold_search is listed, most of them are "
+        "behind it, and those that its description names need no search: before you say that "
+        "something cannot be done, look there, or search with it, and run what you find as it "
+        "says. Call your other tools directly."
+    )

@@ -10,12 +10,13 @@ import re
 
 from toolfold._characters import has_hidden, runs
 
-__all__ = ["cut", "first_sentence", "one_line", "visible"]
+__all__ = ["cut", "first_sentence", "one_line", "sentences", "visible"]
 
 ELLIPSIS = "…"
 
 _LAYOUT = "\t\n\r\u2028\u2029"
 _ASCII_PRINTABLE = re.compile(r"[\t\n\r -~]*\Z")
+_PARAGRAPH = re.compile(r"\n\s*(?:\n|(?=[-*•#]\s|\d+\.\s))")
 _SPACE = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=[\"'(\[]?[A-Z0-9])")
 
@@ -43,3 +44,10 @@ def first_sentence(text: str, limit: int) -> str:
     """Return the first sentence of `text` on one line, at most `limit` long."""
     first_paragraph = text[: 4 * limit].strip().split("\n\n", 1)[0]
     return cut(_SENTENCE_END.split(one_line(first_paragraph, 4 * limit), 1)[0], limit)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of `text`, each on one line; points of a list are sentences, too."""
+    paragraphs = (one_line(part, len(part)) for part in _PARAGRAPH.split(text.strip()))
+    found = (one for part in paragraphs for one in _SENTENCE_END.split(part))
+    return [sentence for sentence in found if sentence]

@@ -7,6 +7,7 @@ room, by name alone after that. What is left out is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from toolfold import prompts
 from toolfold._bounds import cut, visible
@@ -17,7 +18,7 @@ from toolfold.catalog import Catalog
 from toolfold.tokens import TokenCounter
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["describe_text", "listing_text", "names_text", "search_text"]
+__all__ = ["Listing", "describe_text", "listing_text", "names_text", "search_text"]
 
 Group = tuple[str, tuple[Hit, ...], Tool | None]
 
@@ -229,9 +230,17 @@ def shortened(schema: Json, limit: int) -> Json:
     return out
 
 
+class Listing(NamedTuple):
+    """What the search tool's description lists."""
+
+    text: str
+    has_names: bool = False
+    """Whether tools are named in it."""
+
+
 def listing_text(
     folded: Catalog, catalog: Catalog, listing: str, budget: int, count: TokenCounter
-) -> str:
+) -> Listing:
     """Return what the search tool's description lists, sorted, within a budget.
 
     Names by source while they fit; then counts alone, for the largest sources first.
@@ -244,9 +253,9 @@ def listing_text(
         count: Counts them.
     """
     if listing == "off":
-        return prompts.FOLDED
+        return Listing(prompts.FOLDED)
     if listing == "sources":
-        return _counted(folded, budget, count)
+        return Listing(_counted(folded, budget, count))
     by_source: dict[str, list[str]] = {}
     prefixed = False
     for tool in folded:
@@ -266,8 +275,8 @@ def listing_text(
             collapsed.add(source)
         text = _names_by_source(lines, by_source, collapsed, prefixed=prefixed)
         if count(text) <= budget:
-            return text
-    return _counted(folded, budget, count)
+            return Listing(text, len(collapsed) < len(by_source))
+    return Listing(_counted(folded, budget, count))
 
 
 def _names_by_source(

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolfold._bounds import first_sentence
 from toolfold._signature import signature
+from toolfold._summary import summary
 from toolfold.session import Session
 from toolfold.tool import Json, Tool
 
 __all__ = ["Answer", "Hit", "Invocation"]
-
-SUMMARY_LIMIT = 160
-"""The longest first sentence that a hit carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +44,8 @@ class Hit:
 
     @property
     def summary(self) -> str:
-        """The first sentence of the tool's description."""
-        return first_sentence(self.tool.description, SUMMARY_LIMIT)
+        """The first sentence of the tool's description, and the rules behind it that decide."""
+        return summary(self.tool.description, self.tool.bare_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,9 @@ class Answer:
 
     session: Session = field(default_factory=Session)
     """The conversation after this answer."""
+
+    meant: Tool | None = None
+    """Of a call that is not run: the tool it was of, where there is one for the caller."""
 
 
 @dataclass(frozen=True, slots=True)

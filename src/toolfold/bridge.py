@@ -261,7 +261,7 @@ class Bridge:
         if tool is None:
             return _mistake(self._not_available(name), session)
         if tool.name not in self.folded:
-            return _mistake(prompts.call_directly(tool.shown_name), session)
+            return self._not_run(tool, prompts.call_directly(tool.shown_name), session)
         given = arguments.get("arguments")
         if not given or (isinstance(given, str) and not given.strip()):
             # Local models tend to write a call's arguments beside the name instead of below.
@@ -279,9 +279,9 @@ class Bridge:
         # An open tool is the host's own business: its arguments are read, not judged.
         read = read_arguments(arguments)
         if isinstance(read, str):
-            return _mistake(prompts.unreadable_arguments(tool.shown_name, read, None), session)
-        own = self.originals.get(tool.name, tool)
-        return Invocation(own, read, "direct", session.moved_on())
+            text = prompts.unreadable_arguments(tool.shown_name, read, None)
+            return self._not_run(tool, text, session)
+        return Invocation(self._own(tool), read, "direct", session.moved_on())
 
     def _invocation(
         self, tool: Tool, arguments: Json, via: Literal["direct", "tool_call"], session: Session
@@ -289,17 +289,23 @@ class Bridge:
         read = read_arguments(arguments)
         if isinstance(read, str):
             text = prompts.unreadable_arguments(tool.shown_name, read, signature(tool))
-            return _mistake(text, session)
+            return self._not_run(tool, text, session)
         checked = check(tool, read)
         faults = checked.faults
         if not faults and self.settings.unknown_arguments == "refuse":
             faults = unknown_faults(tool, checked.arguments)
         if faults:
-            return _mistake(
-                prompts.bad_arguments(tool.shown_name, faults, signature(tool)), session
-            )
-        own = self.originals.get(tool.name, tool)
-        return Invocation(own, checked.arguments, via, session.moved_on())
+            text = prompts.bad_arguments(tool.shown_name, faults, signature(tool))
+            return self._not_run(tool, text, session)
+        return Invocation(self._own(tool), checked.arguments, via, session.moved_on())
+
+    def _own(self, tool: Tool) -> Tool:
+        """Return a tool as it came, where it is served under another name."""
+        return self.originals.get(tool.name, tool)
+
+    def _not_run(self, tool: Tool, text: str, session: Session) -> Answer:
+        """Return the answer to a call of a tool that is there, and is not run."""
+        return replace(_mistake(text, session), meant=self._own(tool))
 
     def _not_available(self, name: str, *, guess: bool = True) -> str:
         floor, ranker = self.settings.relevance_floor, self._embedded_ranker

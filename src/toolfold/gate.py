@@ -119,14 +119,19 @@ def say_unmatched(tools: Sequence[Tool], settings: Settings) -> None:
 
 def policies_of(tools: Sequence[Tool], settings: Settings) -> list[Policy]:
     """Return each tool's policy: the user's settings over its owner's word."""
-    open_tools, always = settings.open_tools, settings.always_defer
-    if not open_tools and not always:
+    open_tools, always, defer = settings.open_tools, settings.always_defer, settings.defer
+    if not open_tools and not always and not defer:
         return [tool.policy for tool in tools]
 
+    never = settings.never_folded
+
     def policy(tool: Tool) -> Policy:
-        if matches(tool, open_tools):
+        may_fold = bool(defer) and matches(tool, defer) and not matches(tool, never)
+        if not may_fold and matches(tool, open_tools):
             return "never"
-        return "always" if matches(tool, always) else tool.policy
+        if matches(tool, always):
+            return "always"
+        return "automatic" if may_fold and tool.policy == "never" else tool.policy
 
     return [policy(tool) for tool in tools]
 

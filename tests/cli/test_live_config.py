@@ -296,3 +296,33 @@ def test_a_flag_has_the_choices_the_range_and_the_words_of_its_setting() -> None
     assert run("serve", "--context-length", "0").err.startswith(
         "error: invalid value for '--context-length': 0 is not in the range 1<=x<="
     )
+
+
+def test_replay_takes_the_tools_of_the_configuration_that_is_named() -> None:
+    Path("servers.json").write_text(configuration(core=["one__pid"]), "utf-8")
+    Path("own.py").write_text('def brew() -> str:\n    "Brew tea."\n    return "tea"\n', "utf-8")
+    need = {"search": "say a text back", "tool": "one__echo", "arguments": {"x": "a"}}
+    trace = [
+        {"trace": "talk", "catalog": "none.json"},
+        {"user": "Say a", "needs": [{**need, "result": "one:a"}], "answer": "a"},
+        {"user": "Tea", "needs": [{"search": "brew tea", "tool": "brew"}], "answer": "Tea."},
+    ]
+    Path("none.json").write_text("[]", "utf-8")
+    Path("talk.jsonl").write_text("\n".join(json.dumps(line) for line in trace), "utf-8")
+
+    done = run(
+        "replay", "talk.jsonl", "-c", "servers.json", "--tools", "own.py", "--strategy", "bridge",
+        "--json",
+    )  # fmt: skip
+
+    (result,) = json.loads(done.out)["results"]
+    assert (done.code, result["met"], result["needs"]) == (0, 2, 2), done.err
+
+
+def test_replay_refuses_a_configuration_without_tools() -> None:
+    Path("toolfold.yaml").write_text("tools: {tool_search: {enabled: on}}\n", "utf-8")
+
+    assert run("replay", "--strategy", "bridge").code == 0
+    refused = run("replay", "--config", "toolfold.yaml")
+    assert refused.code == 2
+    assert "names no servers and no functions" in refused.err

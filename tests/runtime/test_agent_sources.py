@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.gateways import odd, until
+from support.outcomes import answered
 from support.running import wait
 from toolfold import Settings, Tool, ToolfoldError
 from toolfold.runtime import (
@@ -465,7 +466,7 @@ def test_sources_are_opened_all_at_once_and_closed_by_who_opened_them() -> None:
     run(main, 5)
 
 
-def test_of_two_tools_with_one_name_the_first_sources_runs_and_it_is_said_once(
+def test_of_two_tools_with_one_name_the_later_sources_runs_behind_its_source(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     first, second = Registry("first"), Registry("second")
@@ -476,9 +477,23 @@ def test_of_two_tools_with_one_name_the_first_sources_runs_and_it_is_said_once(
     assert wait(agent.call("tea")).text == "one"
     second.add(Tool("milk"), run=_says("milk"))
     assert wait(agent.call("tea")).text == "one"
+    assert wait(agent.call("second__tea")).text == "two"
     assert [record.getMessage() for record in caplog.records] == [
-        "the tool tea of source second is left out: source first has one of that name"
+        "the tool tea of source second is served as second__tea: source first has one of that name"
     ]
+
+
+def test_a_folded_tool_that_gave_way_is_found_described_and_run() -> None:
+    first, second = Registry("first"), Registry("second")
+    first.add(Tool("tea", "Make tea."), run=_says("one"))
+    second.add(Tool("tea", "Make green tea."), run=_says("two"))
+    agent = Agent(script(), [first, second], settings=Settings(enabled="on"))
+    folded = agent.assemble()
+
+    found = answered(folded.resolve("tool_search", {"query": "green tea"}))
+    assert "second__tea" in found.text
+    assert wait(agent.call("tool_call", {"name": "second__tea", "arguments": {}})).text == "two"
+    assert wait(agent.call("tool_call", {"name": "tea", "arguments": {}})).text == "one"
 
 
 def _says(text: str) -> Callable[[PendingCall], Awaitable[str]]:

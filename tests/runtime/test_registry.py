@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolfold import ConfigError, InvalidToolError, NameClashError, Tool
+from toolfold import ConfigError, InvalidToolError, Invocation, NameClashError, Settings, Tool, fold
 from toolfold.runtime import PendingCall, Registry
 
 
@@ -73,8 +73,6 @@ def test_mistakes_are_named_with_their_fix() -> None:
         registry.add(Tool("b"))
     with pytest.raises(NameClashError):
         registry.add(Tool("a"), echo)
-    with pytest.raises(NameClashError, match="toolfold's bridge"):
-        registry.add(Tool("tool_call"), echo)
     with pytest.raises(ConfigError, match="the timeout of 'c' is 0"):
         registry.add(Tool("c"), echo, timeout=0)
     with pytest.raises(ConfigError, match="the result limit of 'd' is 0"):
@@ -89,3 +87,47 @@ def test_a_destructive_tool_runs_alone_unless_its_owner_says_otherwise() -> None
     assert not registry.add(wipe, echo).may_run_beside_others
     registry.remove("wipe")
     assert registry.add(wipe, echo, parallel=True).may_run_beside_others
+
+
+def test_a_tool_with_a_bridges_name_is_judged_where_something_is_folded() -> None:
+    registry = Registry()
+    registry.add(Tool("tool_call"), echo)
+
+    with pytest.raises(NameClashError, match="toolfold's bridge"):
+        fold(registry.tools(), settings=Settings(enabled="on"))
+    assert not fold(registry.tools(), settings=Settings(enabled="off")).active
+    renamed = fold(registry.tools(), settings=Settings(enabled="on", bridge_prefix="fold"))
+    assert isinstance(renamed.resolve("tool_call", {}), Invocation)
+
+
+def test_a_listener_hears_of_changes_until_it_leaves() -> None:
+    registry = Registry()
+    heard: list[str] = []
+    first = registry.on_change(lambda: heard.append("first"))
+    second = registry.prefixed("my").on_change(lambda: heard.append("second"))
+
+    registry.add(Tool("a"), echo)
+    first()
+    first()
+    registry.add(Tool("b"), echo)
+    second()
+    registry.remove("b")
+
+    assert heard == ["first", "second", "second"]
+
+
+def test_a_listener_may_leave_while_it_is_told() -> None:
+    registry = Registry()
+    heard: list[str] = []
+
+    def once() -> None:
+        heard.append("once")
+        leave()
+
+    leave = registry.on_change(once)
+    registry.on_change(lambda: heard.append("other"))
+
+    registry.add(Tool("a"), echo)
+    registry.add(Tool("b"), echo)
+
+    assert heard == ["once", "other", "other"]

@@ -313,7 +313,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
             "use preset:hermes, preset:small",
         ),
         ("bridge_texts: long", "`bridge_texts` is 'long'", "write full | short"),
-        ("listing: true", "`listing` is True", "write off | sources | names"),
+        ("listing: all", "`listing` is 'all'", "write off | sources | names"),
         (
             "aliases: [a]",
             "`aliases` is ['a']",

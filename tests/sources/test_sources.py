@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from toolfold import Settings, Tool
+from toolfold import Settings, Tool, fold
 from toolfold.runtime import Agent, Hook, PendingCall, Registry
 from toolfold.runtime.scripted import ScriptedModel, calls, says
 from toolfold.sources.calls import CallContext
@@ -49,7 +51,7 @@ def test_a_list_that_is_changed_in_place_is_read_anew() -> None:
     assert names(prefixed.tools()) == ["my__one", "my__two"]
 
 
-def test_a_tool_that_is_left_out_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tool_that_gives_way_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry("mine")
     registry.add(Tool("one", "Mine."), _say)
     sources = Sources([Notes("one"), registry])
@@ -58,9 +60,85 @@ def test_a_tool_that_is_left_out_is_told_of_once(caplog: pytest.LogCaptureFixtur
         for _ in range(3):
             sources.tools()
 
+    assert names(sources.tools()) == ["one", "mine__one"]
     assert caplog.messages == [
-        "the tool one of source mine is left out: source notes has one of that name"
+        "the tool one of source mine is served as mine__one: source notes has one of that name"
     ]
+
+
+def test_a_tool_that_a_source_lists_twice_is_left_out_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sources = Sources([Notes("one", "one")])
+
+    assert names(sources.tools()) == ["one"]
+    assert caplog.messages == [
+        "the tool one of source notes is left out: source notes has another of that name"
+    ]
+
+
+def test_a_tool_of_a_source_gives_way_to_the_hosts_own_whoever_comes_first() -> None:
+    theirs, mine = Registry("theirs"), Registry("mine")
+    theirs.add(Tool("one", "Theirs.", source="theirs"), _other)
+    mine.add(Tool("one", "Mine."), _say, core=True)
+    sources = Sources([theirs, mine])
+
+    assert [(t.name, t.description) for t in sources.tools()] == [
+        ("theirs__one", "Theirs."),
+        ("one", "Mine."),
+    ]
+    assert sources.core == ("one",)
+    assert sources.find("theirs__one") == (theirs.tools()[0], theirs)
+    assert sources.find("one") == (mine.tools()[0], mine)
+
+
+def test_a_name_that_stands_for_another_is_not_taken_from_a_third() -> None:
+    first, second = Registry("first"), Registry("second")
+    first.add(Tool("tea"), _say)
+    first.add(Tool("second__tea"), _say)
+    second.add(Tool("tea"), _other, core=True)
+    sources = Sources([first, second])
+
+    assert names(sources.tools()) == ["tea", "second__tea", "second__tea_2"]
+    assert sources.core == ("second__tea_2",)
+
+
+def test_names_that_are_one_on_the_wire_are_told_apart() -> None:
+    first, second = Registry("first"), Registry("second")
+    first.add(Tool("make.tea"), _say)
+    second.add(Tool("make_tea"), _other)
+    folded = fold(Sources([first, second]).tools(), shape="openai-chat")
+
+    assert len({tool["function"]["name"] for tool in folded.tools}) == 2
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(["a", "b", "b__a", "a.b", "a_b"]), st.booleans()), max_size=4
+        ),
+        max_size=4,
+    )
+)
+def test_every_tool_of_every_source_is_served_under_one_name(
+    lists: list[list[tuple[str, bool]]],
+) -> None:
+    sources: list[Registry] = []
+    for place, pairs in enumerate(lists):
+        registry = Registry("ab"[place % 2] + str(place // 2))
+        for name, is_claimed in dict(pairs).items():
+            registry.add(Tool(name, source=registry.name if is_claimed else None), _say)
+        sources.append(registry)
+    merged = Sources(sources)
+    served = merged.tools()
+
+    assert len(served) == sum(len(source.tools()) for source in sources)
+    assert len({tool.name for tool in served}) == len(served)
+    for tool in served:
+        found = merged.find(tool.name)
+        assert found is not None
+        assert found.tool in found.source.tools()
+        assert merged.served(tool.name) is tool
 
 
 async def _say(call: PendingCall) -> str:

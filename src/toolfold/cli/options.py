@@ -71,6 +71,11 @@ chat_config_option = click.option(
     help="Settings, and the servers and functions whose tools the agent has: toolfold.yaml, or "
     "any client's mcp.json  [default: the settings of ./toolfold.yaml]",
 )  # fmt: skip
+replay_config_option = click.option(
+    "-c", "--config", metavar="FILE", callback=_named,
+    help="Take the tools of the servers and functions that this file names, as `toolfold chat` "
+    "does: toolfold.yaml, or any client's mcp.json",
+)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object")
 
 

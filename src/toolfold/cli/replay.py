@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toolfold.catalog import Catalog
     from toolfold.evaluation.growth import Growth
     from toolfold.evaluation.replay import Replayed
+    from toolfold.tool import Tool
 
 
 @click.command("replay", short_help="Run recorded conversations through any strategy")
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     "--tools", "tool_files", metavar="FILE", multiple=True,
     help="Run this Python file and take its tools, as `toolfold chat` does; repeatable",
 )  # fmt: skip
+@options.replay_config_option
 @click.option(
     "--growth", metavar="FILE", help="Draw how a long conversation's prompt grows, as SVG"
 )
@@ -45,6 +47,7 @@ def command(
     strategies: tuple[str, ...],
     catalog: str | None,
     tool_files: tuple[str, ...],
+    config: str | None,
     growth: str | None,
     turns: int,
     budget: int | None,
@@ -58,14 +61,17 @@ def command(
     that costs is counted. Tokens are characters over four; `new` are those that the request
     before did not have in common.
 
-    A transcript of a chat has the bundled tools where --catalog and --tools name no others.
+    A transcript of a chat has the bundled tools where --catalog, --tools and --config name no
+    others. The strategies say how to fold; of a configuration only the tools are taken, and
+    which of them are never folded.
 
-    With --growth and no FILE, only the growth is drawn, over --catalog or the bundled one.
+    With --growth and no FILE, only the growth is drawn, over those tools or the bundled ones.
 
     \b
     Examples:
       toolfold replay
       toolfold replay talk.jsonl --tools tools.py
+      toolfold replay talk.jsonl --config .mcp.json
       toolfold replay .toolfold/ab/20260302-090000/transcripts/*.json --strategy bridge
       toolfold replay --growth growth.svg --catalog tools.json
     """
@@ -75,7 +81,7 @@ def command(
     from toolfold.runtime.agent import Limits
 
     chosen = arms_named(strategies or tuple(ARMS), "strategy")
-    tools, core = _tools(catalog, tool_files)
+    tools, core = _tools(catalog, tool_files, config)
     grown = _grown(growth, tools, turns, budget) if growth else None
     limits = Limits(discovery_tokens=budget) if budget else Limits()
     results: list[Replayed] = []
@@ -94,19 +100,30 @@ def command(
 
 
 def _tools(
-    catalog: str | None, files: tuple[str, ...]
+    catalog: str | None, files: tuple[str, ...], config: str | None
 ) -> tuple[Catalog | None, tuple[str, ...] | None]:
     """Return the tools that take the place of a record's own, if any do, and their core."""
-    if files:
-        from toolfold.catalog import Catalog
-        from toolfold.chat import open_tools
+    if not files and not config:
+        from toolfold.sources.catalog_file import load_catalog
 
+        return (load_catalog(catalog), None) if catalog else (None, None)
+    from toolfold.catalog import Catalog
+    from toolfold.chat import open_tools
+    from toolfold.scope import EVERYTHING, matches
+
+    tools: list[Tool] = []
+    core: list[str] = []
+    if files or catalog:
         registry = open_tools(files, catalog)
-        core = tuple(entry.tool.name for entry in registry.entries if entry.core)
-        return Catalog(registry.tools()), core
-    from toolfold.sources.catalog_file import load_catalog
-
-    return (load_catalog(catalog), None) if catalog else (None, None)
+        tools += registry.tools()
+        core += registry.core
+    if config:
+        opened = options.open_tools(None, config)
+        live = opened.catalog(EVERYTHING)
+        taken = {tool.name for tool in tools}
+        tools += [tool for tool in live if tool.name not in taken]
+        core += [tool.name for tool in live if matches(tool, opened.settings.open_tools)]
+    return Catalog(tools), tuple(core)
 
 
 def _grown(file: str, catalog: Catalog | None, turns: int, budget: int | None) -> Growth:

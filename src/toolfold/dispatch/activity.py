@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
 from toolfold.sources.calls import Via
@@ -28,7 +29,7 @@ class Activity:
     """One thing that happened to a call."""
 
     kind: ActivityKind
-    """A call is rejected that came to no tool, refused where the host did not let it run."""
+    """A call is rejected for a mistake in it, refused where the host did not let it run."""
 
     tool: str
     """The real tool's name; where there is none, the name that was called."""
@@ -79,13 +80,16 @@ class ActivityFeed(Silent):
     def answered(self, record: SearchRecord) -> None:
         """A search, a describe, or a call that came to no tool."""
         asked = record.arguments if isinstance(record.arguments, str) else record.query
+        meant = record.meant
         self._tell(
             Activity(
                 "searched" if record.error is None else "rejected",
-                record.name,
+                record.name if meant is None else meant.name,
                 record.call_id,
                 record.principal,
-                place=record.position,
+                None if meant is None else meant.toolset_name,
+                "tool_call" if record.role == prompts.TOOL_CALL else "direct",
+                record.position,
                 is_error=record.error is not None,
                 message=one_line(asked, _SHOWN) if record.error is None else record.error,
                 found=record.found,

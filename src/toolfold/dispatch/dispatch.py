@@ -34,7 +34,7 @@ from toolfold.session import Session
 from toolfold.sources.calls import CURRENT, CallContext, Output, PendingCall, Refusal
 from toolfold.sources.merged import Located
 from toolfold.sources.source import Bounds, SourceError
-from toolfold.tool import Json
+from toolfold.tool import Json, Tool
 
 __all__ = ["CallResult", "Dispatch", "Origin"]
 
@@ -118,10 +118,12 @@ class Dispatch:
                 span(record)
         return resolved
 
-    def rejected(self, name: str, arguments: Json, text: str, origin: Origin) -> None:
+    def rejected(
+        self, name: str, arguments: Json, text: str, origin: Origin, meant: Tool | None = None
+    ) -> None:
         """Record a call that the door itself answers with an error: it came to no tool."""
         if self._observers:
-            answer = Answer(text, is_error=True)
+            answer = Answer(text, is_error=True, meant=meant)
             self._observers.answered(_answer_record(answer, name, None, arguments, origin, 0.0))
 
     # ---- from an invocation to a result
@@ -356,6 +358,8 @@ def _answer_record(
         hits=len(answer.hits),
         seconds=seconds,
         name=name,
+        role=role,
+        meant=answer.meant,
         found=found,
         error=one_line(answer.text, _SHOWN) if answer.is_error else None,
         arguments=arguments,

@@ -15,7 +15,7 @@ from typing import Literal, Protocol, get_args
 
 from toolfold.sources.calls import Output, Via
 from toolfold.sources.mcp.server_status import ServerStatus
-from toolfold.tool import Json
+from toolfold.tool import Json, Tool
 
 __all__ = [
     "OUTCOMES",
@@ -40,7 +40,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One call of a tool, when it is over."""
+    """One call of a tool, while it runs and when it is over; or a resource or prompt asked for."""
 
     at: float
     """When it began, in seconds since 1970."""
@@ -116,6 +116,12 @@ class SearchRecord:
 
     name: str = "tool_search"
     """What was called."""
+
+    role: str | None = "tool_search"
+    """Which of the bridge's tools that is, whatever it is called; None where it is none."""
+
+    meant: Tool | None = None
+    """The real tool that a call was of and that was not run, where there is one for the caller."""
 
     found: tuple[str, ...] = ()
     """The tools that the answer names."""

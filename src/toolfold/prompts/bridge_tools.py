@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 
 from toolfold.prompts.wording import plural, source_counts, source_name
@@ -15,6 +15,7 @@ __all__ = [
     "DEFAULT_NAMES",
     "FOLDED",
     "FULL",
+    "NAMED_TEXTS",
     "SHORT",
     "TEXTS",
     "TOOL_CALL",
@@ -155,11 +156,47 @@ SHORT = Texts(
 TEXTS: Mapping[str, Texts] = {"full": FULL, "short": SHORT}
 """The texts, by the setting that chooses them."""
 
+_NAMED_REVEAL_SEARCH = (
+    "Load tools, by a name from below or by what they do. What is found then joins your tools: "
+    "call it directly, by its name."
+)
+NAMED_TEXTS: Mapping[str, Texts] = {
+    "full": replace(
+        FULL,
+        search="Find tools by what they do; a name below needs no search. Hits come with their "
+        "signatures: most can be run with tool_call at once.",
+        describe="Get a tool's full schema, if its signature is unknown or not enough.",
+        call="Run a named or found tool. Other tools are called directly instead.",
+        guidance="Some of your tools are only named, in the description of tool_search. Before you "
+        "say that something cannot be done, look there, or search with tool_search. Load what you "
+        "need with tool_describe and run it with tool_call. Call your other tools directly.",
+        reveal_search=_NAMED_REVEAL_SEARCH,
+        reveal_guidance="Some of your tools are only named, in the description of tool_search. "
+        "Before you use one, or say that something cannot be done, look for it with tool_search: "
+        "what it finds joins your tools. Call those directly.",
+    ),
+    "short": replace(
+        SHORT,
+        describe="Show a tool's schema.",
+        call="Run a tool that tool_search names or finds.",
+        guidance="No tool fits? Take a name from tool_search: first tool_describe, then tool_call.",
+        reveal_search=_NAMED_REVEAL_SEARCH,
+        reveal_guidance="No tool fits? First call tool_search with a name from it, then that tool.",
+    ),
+}
+"""The same where the search tool's description names the folded tools."""
+
 
 @cache
-def texts_of(kind: str, names: BridgeNames = DEFAULT_NAMES) -> Texts:
-    """Return the texts that a setting chooses, with the names of the bridge in them."""
-    chosen = TEXTS[kind]
+def texts_of(kind: str, names: BridgeNames = DEFAULT_NAMES, *, named: bool = False) -> Texts:
+    """Return the texts that a setting chooses, with the names of the bridge in them.
+
+    Args:
+        kind: `full` or `short`.
+        names: What the bridge's tools are called.
+        named: Whether the search tool's description names folded tools.
+    """
+    chosen = (NAMED_TEXTS if named else TEXTS)[kind]
     return Texts(**{item.name: names.said(getattr(chosen, item.name)) for item in fields(chosen)})
 
 
@@ -171,73 +208,54 @@ def search_tool(
     names: BridgeNames = DEFAULT_NAMES,
 ) -> Tool:
     """Return the search tool over `count` folded tools, which `lead` says how to use."""
-    return Tool(
-        names.search,
-        f"{lead} {plural(count, 'tool')}{listing}",
-        {
-            "type": "object",
-            "properties": {
-                "query": _property("string", texts.query),
-                "limit": _property("integer", texts.limit),
-            },
-            "required": ["query"],
-        },
-        title="Search tools",
-        annotations={"readOnlyHint": True},
-    )
+    properties = {
+        "query": _property("string", texts.query),
+        "limit": _property("integer", texts.limit),
+    }
+    said = f"{lead} {plural(count, 'tool')}{listing}"
+    return _reading(names.search, said, properties, "query", title="Search tools")
 
 
 def stub_search_tool(count: int, texts: Texts = FULL, names: BridgeNames = DEFAULT_NAMES) -> Tool:
     """Return the search tool that stands beside `count` stubs."""
-    return Tool(
-        names.search,
-        f"{texts.stub_search} {plural(count, 'tool')} can be loaded.",
-        {
-            "type": "object",
-            "properties": {"query": _property("string", texts.stub_query)},
-            "required": ["query"],
-        },
-        title="Search tools",
-        annotations={"readOnlyHint": True},
-    )
+    properties = {"query": _property("string", texts.stub_query)}
+    said = f"{texts.stub_search} {plural(count, 'tool')} can be loaded."
+    return _reading(names.search, said, properties, "query", title="Search tools")
 
 
 @cache
 def describe_tool(texts: Texts = FULL, names: BridgeNames = DEFAULT_NAMES) -> Tool:
     """Return the bridge's tool that shows a schema."""
-    return Tool(
-        names.describe,
-        texts.describe,
-        {
-            "type": "object",
-            "properties": {"name": _property("string", texts.describe_name)},
-            "required": ["name"],
-        },
-        title="Describe tools",
-        annotations={"readOnlyHint": True},
-    )
+    properties = {"name": _property("string", texts.describe_name)}
+    return _reading(names.describe, texts.describe, properties, "name", title="Describe tools")
 
 
 @cache
 def call_tool(texts: Texts = FULL, names: BridgeNames = DEFAULT_NAMES) -> Tool:
     """Return the bridge's tool that runs another."""
-    return Tool(
-        names.call,
-        texts.call,
-        {
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
-            "required": ["name", "arguments"],
-        },
-        title="Call a tool",
-    )
+    properties = {"name": _property("string", ""), "arguments": _property("object", "")}
+    parameters = _object(properties, "name", "arguments")
+    return Tool(names.call, texts.call, parameters, title="Call a tool")
+
+
+def _reading(
+    name: str, description: str, properties: Mapping[str, Json], required: str, *, title: str
+) -> Tool:
+    """Return a tool of the bridge that changes nothing."""
+    hints = {"readOnlyHint": True}
+    parameters = _object(properties, required)
+    return Tool(name, description, parameters, title=title, annotations=hints)
+
+
+def _object(properties: Mapping[str, Json], *required: str) -> Mapping[str, Json]:
+    return {"type": "object", "properties": properties, "required": list(required)}
 
 
 def _property(kind: str, description: str) -> Json:
     return {"type": kind, "description": description} if description else {"type": kind}
 
 
-_COUNTED = r" [\d,]+ tools?(?: folded\.| of [^\n]+\.|, by source:\n.+)"
+_COUNTED = r" [\d,]+ tools?(?: folded\.| of [^\n]+\.|, by source(?:, called source__tool)?:\n.+)"
 
 
 def holds_bridge(tools: Sequence[Tool], names: BridgeNames = DEFAULT_NAMES) -> bool:
@@ -249,9 +267,10 @@ def holds_bridge(tools: Sequence[Tool], names: BridgeNames = DEFAULT_NAMES) -> b
     own_names = frozenset(names.all)
     mine = {tool.name: tool for tool in tools if tool.name in own_names and tool.source is None}
     return bool(mine) and any(
-        _are_same(mine, names, texts_of(kind, own))
+        _are_same(mine, names, texts_of(kind, own, named=named))
         for kind in TEXTS
         for own in {names, DEFAULT_NAMES}
+        for named in (False, True)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolfold.prompts.bridge_tools import bridge_names
 from toolfold.prompts.wording import plural
 
 __all__ = [
@@ -12,8 +13,10 @@ __all__ = [
     "GATEWAY_REFUSES",
     "HELD_BACK",
     "INSTRUCTIONS",
+    "NAMED_INSTRUCTIONS",
     "content_left_out",
     "content_link",
+    "instructions",
     "question",
     "server_down",
     "server_timed_out",
@@ -26,6 +29,26 @@ INSTRUCTIONS = (
     "it finds as its answer says. Call listed tools directly."
 )
 """What a client may put into its system prompt."""
+
+NAMED_INSTRUCTIONS = (
+    "Tools of several servers, named server__tool. If tool_search is listed, most of them are "
+    "behind it, and those that its description names need no search: before you say that "
+    "something cannot be done, look there, or search with it, and run what you find as it says. "
+    "Call your other tools directly."
+)
+"""The same where `tool_search` names the tools behind it."""
+
+
+def instructions(prefix: str, listing: str) -> str:
+    """Return what a client may put into its system prompt.
+
+    Args:
+        prefix: What the names of the bridge's tools begin with.
+        listing: What the search tool's description lists, as the settings say it.
+    """
+    chosen = NAMED_INSTRUCTIONS if listing == "names" else INSTRUCTIONS
+    return bridge_names(prefix).said(chosen)
+
 
 HELD_BACK = (
     "Its server has changed what it says of it, and a person must look at it first, with "

@@ -29,6 +29,7 @@ from toolfold.session import Session
 from toolfold.sources.calls import PendingCall
 from toolfold.sources.merged import Located, Sources
 from toolfold.sources.source import Source
+from toolfold.tool import Tool
 
 __all__ = ["Batch"]
 
@@ -152,17 +153,18 @@ class Batch:
             )
             return None
         located = self._sources.find(resolved.tool.name)
-        settings = self._folded.bridge.settings
-        if located is None or settings.applied(located.tool) != resolved.tool:
+        shown, settings = self._sources.served(resolved.tool.name), self._folded.bridge.settings
+        if located is None or shown is None or settings.applied(shown) != resolved.tool:
             # It left, or became another tool, between the assembly and this call.
-            return self._reject(position, prompts.not_available(resolved.tool.shown_name, ()))
+            text = prompts.not_available(resolved.tool.shown_name, ())
+            return self._reject(position, text, resolved.tool)
         return _Job(self._pending(position, resolved, located), located)
 
-    def _reject(self, position: int, text: str) -> None:
+    def _reject(self, position: int, text: str, meant: Tool | None = None) -> None:
         written = self._calls[position]
         self._results[position] = self._result(position, text, is_error=True)
         origin = self._origin(position)
-        self._dispatch.rejected(written.name, written.arguments, text, origin)
+        self._dispatch.rejected(written.name, written.arguments, text, origin, meant)
 
     def _origin(self, position: int) -> Origin:
         return Origin(self._agent, None, self._calls[position].id, position)

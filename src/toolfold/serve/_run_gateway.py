@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import ConfigError, MissingExtraError
-from toolfold.prompts import INSTRUCTIONS, bridge_names
+from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
@@ -257,8 +257,8 @@ async def _first(*waits: asyncio.Task[object]) -> None:
 async def _stdio(
     config: GatewayConfig, how: How, process: _Process, stop: StopSignal, pair: tuple[int, int]
 ) -> None:
-    names = bridge_names(config.folding.bridge_prefix)
-    console = Console(*pair, names.said(INSTRUCTIONS))
+    folding = config.folding
+    console = Console(*pair, instructions(folding.bridge_prefix, folding.listing))
     stopped = stop.event()
     observers = (StatusLog(), *process.observers)
     async with _gateway(config, how, observers, process.sources) as gateway:

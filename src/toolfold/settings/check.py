@@ -44,6 +44,9 @@ class Kind:
     false: str | None = None
     """The choice that YAML's `off`, read as false, stands for."""
 
+    words: tuple[tuple[str, str], ...] = ()
+    """Other words for the choices, in small letters. With any, case does not count."""
+
     type: type | None = None
     """The class of a block, or of each block of a list."""
 
@@ -94,12 +97,12 @@ def suggestion(key: str, known: list[str], *, what: str = "keys") -> str:
     return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(sorted(known))}"
 
 
-def _switch(key: str, value: Any, kind: Kind) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else _choice(key, value, kind)
-
-
 def _choice(key: str, value: Any, kind: Kind) -> str:
-    return value if value in kind.choices else _refuse(key, value, kind)
+    meant = value
+    if kind.words and isinstance(value, str | int):
+        word = str(value).strip().lower()
+        meant = dict(kind.words).get(word, word)
+    return meant if meant in kind.choices else _refuse(key, value, kind)
 
 
 def _boolean(key: str, value: Any, kind: Kind) -> bool:
@@ -206,7 +209,7 @@ def _refuse(key: str, value: Any, kind: Kind) -> NoReturn:
 
 _CHECKS: Mapping[str, Callable[[str, Any, Kind], Any]] = MappingProxyType(
     {
-        "switch": _switch,
+        "switch": _choice,
         "choice": _choice,
         "number": _number,
         "integer": _number,

@@ -21,6 +21,7 @@ from toolfold.settings.check import Kind, check
 __all__ = ["Declared", "check_fields", "declared", "flat", "setting"]
 
 _DECLARATION = "setting"
+_SWITCHED = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class _Declaration:
     low: float | None
     high: float | None
     false: str | None
+    words: Mapping[str, str]
     key: str
     also: tuple[str, ...]
     united: bool
@@ -69,6 +71,7 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     false: str | None = None,
+    words: Mapping[str, str] = MappingProxyType({}),
     key: str = "",
     also: tuple[str, ...] = (),
     united: bool = False,
@@ -82,12 +85,13 @@ def setting(
         low: The least value of a number.
         high: The greatest.
         false: The choice that YAML's `off`, read as false, stands for.
+        words: Other words for its choices, in small letters; with any, case does not count.
         key: What stands in a file, where that is not the field's name.
         also: What other programs call it in their files.
         united: Whether the values of several places are put together.
         named: Whether only a file that somebody named may set it.
     """
-    declaration = _Declaration(meaning, low, high, false, key, also, united, named)
+    declaration = _Declaration(meaning, low, high, false, words, key, also, united, named)
     return field(default=default, metadata={_DECLARATION: declaration})
 
 
@@ -144,8 +148,10 @@ def _kind(hint: Any, own: _Declaration) -> Kind:
         (rest,) = [part for part in inner if part is not NoneType]
         return dataclasses.replace(_kind(rest, own), optional=True)
     if origin is Literal:
-        name = "switch" if {"on", "off"} <= set(inner) else "choice"
-        return Kind(name, choices=inner, false=own.false)
+        is_switch = {"on", "off"} <= set(inner)
+        words = {**(_SWITCHED if is_switch else {}), **own.words}
+        name = "switch" if is_switch else "choice"
+        return Kind(name, choices=inner, false=own.false, words=tuple(words.items()))
     if _is_class(hint):
         return Kind("block", type=hint)
     if origin is tuple:

@@ -7,7 +7,7 @@ flags and the reference page are derived from it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -107,6 +107,11 @@ class Settings:
     never_defer: tuple[str, ...] = setting(
         (), "More tools that are never folded, united with `core`.", united=True
     )
+    defer: tuple[str, ...] = setting(
+        (),
+        "Tools that may be folded though `core` names them or their owner keeps them open; "
+        "`never_defer` wins over it.",
+    )
     always_defer: tuple[str, ...] = setting((), "Tools that are folded below the threshold too.")
     threshold: int = setting(
         15,
@@ -117,8 +122,18 @@ class Settings:
     listing: Literal["off", "sources", "names"] = setting(
         "sources",
         "What the search tool's description lists: nothing, the sources with counts, or the "
-        "names by source.",
+        "names by source. Hermes Agent's `auto` and `on` are `names`.",
         false="off",
+        words={
+            "auto": "names",
+            "on": "names",
+            "true": "names",
+            "yes": "names",
+            "1": "names",
+            "no": "off",
+            "false": "off",
+            "0": "off",
+        },
     )
     listing_max_tokens: int = setting(
         2_000,
@@ -211,9 +226,18 @@ class Settings:
 
     @property
     def open_tools(self) -> tuple[str, ...]:
-        """The patterns of the tools that are never folded, presets spelt out."""
-        patterns: list[str] = []
-        for pattern in (*self.core, *self.never_defer):
-            preset = PRESETS.get(pattern.removeprefix("preset:"), ())
-            patterns.extend(preset if pattern.startswith("preset:") else (pattern,))
-        return tuple(patterns)
+        """The patterns of the tools that stay open, presets spelt out."""
+        return _spelt_out((*self.core, *self.never_defer))
+
+    @property
+    def never_folded(self) -> tuple[str, ...]:
+        """The patterns of `never_defer`, presets spelt out: nothing wins over them."""
+        return _spelt_out(self.never_defer)
+
+
+def _spelt_out(patterns: Iterable[str]) -> tuple[str, ...]:
+    spelt: list[str] = []
+    for pattern in patterns:
+        preset = PRESETS.get(pattern.removeprefix("preset:"), ())
+        spelt.extend(preset if pattern.startswith("preset:") else (pattern,))
+    return tuple(spelt)

@@ -1,7 +1,9 @@
 """Several sources as one list of tools, each tool with the source that runs it.
 
 The list follows the order of the sources, and each one's own order within it, so the same
-sources give the same bytes whoever was ready first.
+sources give the same bytes whoever was ready first. A name belongs to one of them: a tool
+that says it is of a source gives way to one that does not, and the later source to the
+earlier. The one that gives way is served as `source__name`.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Self
 
 from toolfold.errors import ConfigError
+from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.source import Source
-from toolfold.tool import Tool
+from toolfold.tool import Tool, wire_name
+from toolfold.wire.write import served_as
 
 __all__ = ["Located", "Sources"]
 
@@ -49,8 +53,9 @@ class Sources:
                 )
         self._lists: tuple[tuple[Tool, ...], ...] = ()
         self._located: dict[str, Located] = {}
-        self._tools: tuple[Tool, ...] = ()
-        self._left_out: set[tuple[str, str]] = set()
+        self._tools: dict[str, Tool] = {}
+        self._all: tuple[Tool, ...] = ()
+        self._told: set[tuple[str, str]] = set()
         self._opened: _Opened | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -62,7 +67,7 @@ class Sources:
     def tools(self) -> tuple[Tool, ...]:
         """Return all tools that are there now; the same object while no list changes."""
         self._read()
-        return self._tools
+        return self._all
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,32 +84,54 @@ class Sources:
         self._read()
         return self._located.get(name)
 
+    def served(self, name: str) -> Tool | None:
+        """Return the tool of a name as `tools` lists it; where it gave way, under that name."""
+        self._read()
+        return self._tools.get(name)
+
     @property
     def core(self) -> tuple[str, ...]:
-        """The names of the tools that are never folded."""
-        return tuple([name for source in self.all for name in source.core])
+        """The names of the tools that are never folded, as they are served."""
+        kept = {(source.name, name) for source in self.all for name in source.core}
+        if not kept:
+            return ()
+        self._read()
+        return tuple(
+            name for name, (tool, own) in self._located.items() if (own.name, tool.name) in kept
+        )
 
     def _read(self) -> None:
         # A tuple is its own copy; any other list may have been changed in its place.
         lists = tuple([tuple(source.tools()) for source in self.all])
         if len(lists) == len(self._lists) and all(map(operator.is_, lists, self._lists)):
             return
-        located: dict[str, Located] = {}
-        for source, tools in zip(self.all, lists, strict=True):
-            for tool in tools:
-                taken = located.setdefault(tool.name, Located(tool, source))
-                if taken.tool is not tool:
-                    self._tell_left_out(tool, source, taken.source)
-        self._lists, self._located = lists, located
-        self._tools = tuple(tool for tool, _ in located.values())
+        self._lists = lists
+        self._located, self._tools = {}, {}
+        every = [Located(t, s) for s, own in zip(self.all, lists, strict=True) for t in own]
+        owners = _owners(every)
+        used = set(owners)
+        for each in every:
+            owner = owners[each.tool.wire_name]
+            if owner.tool is each.tool or (owner.source is each.source and not _same(owner, each)):
+                self._place(each.tool, each)
+            elif owner.source is each.source:
+                self._tell(each, f"is left out: source {each.source.name} has another")
+            else:
+                name = _free_name(each, used)
+                used.add(wire_name(name))
+                self._place(served_as(each.tool, name), each)
+                self._tell(each, f"is served as {name}: source {owner.source.name} has one")
+        self._all = tuple(self._tools.values())
 
-    def _tell_left_out(self, tool: Tool, source: Source, other: Source) -> None:
-        if (source.name, tool.name) not in self._left_out:
-            self._left_out.add((source.name, tool.name))
-            _log.warning(
-                "the tool %s of source %s is left out: source %s has one of that name",
-                tool.name, source.name, other.name,
-            )  # fmt: skip
+    def _place(self, shown: Tool, located: Located) -> None:
+        self._tools[shown.name] = shown
+        self._located[shown.name] = located
+
+    def _tell(self, located: Located, what: str) -> None:
+        tool, source = located
+        if (source.name, tool.name) not in self._told:
+            self._told.add((source.name, tool.name))
+            _log.warning("the tool %s of source %s %s of that name", tool.name, source.name, what)
 
     async def __aenter__(self) -> Self:
         """Open all sources, all at once; where they are open already, they stay so."""
@@ -127,6 +154,29 @@ class Sources:
         if not opened.users:
             self._opened = None
             await opened.close()
+
+
+def _same(one: Located, other: Located) -> bool:
+    return one.tool.name == other.tool.name
+
+
+def _owners(every: Sequence[Located]) -> dict[str, Located]:
+    """Return who has each name on the wire: the host's own tools first, then the first source."""
+    owners: dict[str, Located] = {}
+    for is_claimed in (False, True):
+        for each in every:
+            if (each.tool.source is not None) is is_claimed:
+                owners.setdefault(each.tool.wire_name, each)
+    return owners
+
+
+def _free_name(located: Located, used: Collection[str]) -> str:
+    base = name = exposed_name(located.source.name, located.tool.name)
+    number = 1
+    while wire_name(name) in used:
+        number += 1
+        name = f"{base}_{number}"
+    return name
 
 
 class _Opened:

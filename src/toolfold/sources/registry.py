@@ -16,7 +16,7 @@ from toolfold import prompts
 from toolfold._signature import signature
 from toolfold.catalog import owner
 from toolfold.errors import ConfigError, InvalidToolError, NameClashError
-from toolfold.prompts import BRIDGE_NAMES
+from toolfold.sources._listeners import Listeners
 from toolfold.sources._threads import in_thread
 from toolfold.sources.calls import CallContext, Output, PendingCall
 from toolfold.sources.functions import bind, takes_json, tool_from_function
@@ -93,7 +93,7 @@ class Registry(Source):
 
     def __init__(self, name: str = "functions") -> None:
         self.name = name
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = Listeners()
         self._shown: tuple[Tool, ...] | None = None
         self._core: tuple[str, ...] | None = None
         self._kinds: dict[str, _Kind] = {}
@@ -144,15 +144,14 @@ class Registry(Source):
         entry = self._entries.get(tool.name)
         return super().bounds(tool) if entry is None else entry.bounds
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have a listener called when a tool comes or goes."""
-        self._listeners.append(listener)
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have a listener called when a tool comes or goes; return what ends that."""
+        return self._listeners.add(listener)
 
     def _changed(self) -> None:
         self._shown = self._core = None
         self._kinds.clear()
-        for listener in self._listeners:
-            listener()
+        self._listeners.tell()
 
     @property
     def core(self) -> tuple[str, ...]:
@@ -246,8 +245,6 @@ class Registry(Source):
             raise InvalidToolError(
                 f"nothing runs the tool {made.name!r}", hint="give `run`, or a Python function"
             )
-        if made.name in BRIDGE_NAMES:
-            raise NameClashError(made.name, (owner(made), "toolfold's bridge"))
         taken = self._entries.get(made.name)
         if taken is not None:
             raise NameClashError(made.name, (owner(taken.tool), owner(made)))

@@ -124,9 +124,13 @@ class Source(ABC):
         """Return what the model reads where a call took too long."""
         return prompts.timed_out(tool.shown_name, seconds)
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have a listener called, in whatever thread that was, when the tools have changed."""
-        return  # a list that never changes tells nobody
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have a listener called, in whatever thread that was, when the tools have changed.
+
+        Returns:
+            What ends that: call it when nobody listens any more.
+        """
+        return lambda: None  # a list that never changes tells nobody
 
     async def __aenter__(self) -> Self:
         """Open it: from now on there are tools. Each agent that shares it opens and closes it."""

@@ -78,9 +78,9 @@ class _Wrapper(Source):
         """Return what the model reads where a call took too long."""
         return self._inner.timed_out(tool, seconds)
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have a listener called when the list of tools has changed."""
-        self._inner.on_change(listener)
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have a listener called when the list of tools has changed; return what ends that."""
+        return self._inner.on_change(listener)
 
     async def __aenter__(self) -> Self:
         await self._inner.__aenter__()

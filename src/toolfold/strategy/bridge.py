@@ -14,9 +14,9 @@ from toolfold.strategy.protocol import ListChange
 from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Tool
 
-__all__ = ["BridgeStrategy", "search_tool_over"]
+__all__ = ["BridgeStrategy"]
 
-_SEARCH_TOOLS: Memo[tuple[str | int, ...], Tool] = Memo(64)
+_FACES: Memo[tuple[str | int, ...], tuple[prompts.Texts, Tool]] = Memo(64)
 
 
 class BridgeStrategy:
@@ -46,48 +46,44 @@ class BridgeStrategy:
         settings: Settings,
         count: TokenCounter,
     ) -> ListChange:
-        """Let the folded tools leave, and the bridge's come in."""
+        """Let the folded tools leave, and the bridge's come in; behind them, what was revealed."""
         bridge = prompts.bridge_names(settings.bridge_prefix)
-        texts = prompts.texts_of(settings.bridge_texts, bridge)
-        search = search_tool_over(folded, catalog, texts.search, settings, count)
+        texts, search = self._face(folded, catalog, settings, count)
+        describe, call = prompts.describe_tool(texts, bridge), prompts.call_tool(texts, bridge)
         names = folded.names
+        remembered = session.revealed if self.reveals else ()
+        revealed = [folded[name] for name in remembered if name in folded]
+        shown = {tool.name for tool in revealed}
         return ListChange(
             records=dict.fromkeys(names),
-            added=(search, prompts.describe_tool(texts, bridge), prompts.call_tool(texts, bridge)),
-            guidance=texts.guidance,
-            hidden=names,
+            added=(search, describe) if self.reveals else (search, describe, call),
+            guidance=texts.reveal_guidance if self.reveals else texts.guidance,
+            hidden=[name for name in names if name not in shown],
             left=len(names),
+            revealed=revealed,
         )
 
+    def _face(
+        self, folded: Catalog, catalog: Catalog, settings: Settings, count: TokenCounter
+    ) -> tuple[prompts.Texts, Tool]:
+        """Return the texts of the bridge and its search tool, made once for each content."""
 
-def search_tool_over(
-    folded: Catalog, catalog: Catalog, lead: str, settings: Settings, count: TokenCounter
-) -> Tool:
-    """Return the search tool over folded tools, made once for each content.
+        def made() -> tuple[prompts.Texts, Tool]:
+            budget = settings.listing_max_tokens
+            listing = listing_text(folded, catalog, settings.listing, budget, count)
+            names = prompts.bridge_names(settings.bridge_prefix)
+            texts = prompts.texts_of(settings.bridge_texts, names, named=listing.has_names)
+            lead = texts.reveal_search if self.reveals else texts.search
+            return texts, prompts.search_tool(lead, len(folded), listing.text, texts, names)
 
-    Args:
-        folded: The tools that it finds.
-        catalog: Every tool of the scope.
-        lead: What its description says first.
-        settings: What it lists, and how much its parameters say.
-        count: Counts the tokens of the list.
-    """
-
-    def made() -> Tool:
-        budget = settings.listing_max_tokens
-        listing = listing_text(folded, catalog, settings.listing, budget, count)
-        names = prompts.bridge_names(settings.bridge_prefix)
-        texts = prompts.texts_of(settings.bridge_texts, names)
-        return prompts.search_tool(lead, len(folded), listing, texts, names)
-
-    if count is not estimate:
-        return made()
-    kind = (
-        lead,
-        settings.listing,
-        settings.listing_max_tokens,
-        settings.bridge_texts,
-        settings.bridge_prefix,
-    )
-    tools = (folded.fingerprint, catalog.fingerprint, catalog.is_of_one_source)
-    return _SEARCH_TOOLS.get_or((*tools, *kind), made)
+        if count is not estimate:
+            return made()
+        kind = (
+            self.name,
+            settings.listing,
+            settings.listing_max_tokens,
+            settings.bridge_texts,
+            settings.bridge_prefix,
+        )
+        tools = (folded.fingerprint, catalog.fingerprint, catalog.is_of_one_source)
+        return _FACES.get_or((*tools, *kind), made)

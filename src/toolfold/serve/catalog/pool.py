@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolfold.dispatch.records import Observers
@@ -115,8 +116,7 @@ class Pool:
         self.upstreams: dict[str, McpSource] = {}
         self._others = {source.name: source for source in sources}
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
-        for source in sources:
-            source.on_change(lambda name=source.name: self._source_changed(name))
+        self._unlisten: list[Callable[[], None]] = []
         for server in servers:
             if server.name in self._others:
                 raise ConfigError(
@@ -158,6 +158,8 @@ class Pool:
         """Start all servers, all at once."""
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
+        for name, source in self._others.items():
+            self._unlisten.append(source.on_change(partial(self._source_changed, name)))
         for upstream in self.upstreams.values():
             upstream.run()
         self._merge()
@@ -171,6 +173,8 @@ class Pool:
     async def stop(self) -> None:
         """End all servers, all at once."""
         self._loop = None
+        while self._unlisten:
+            self._unlisten.pop()()
         if self._telling is not None:
             self._telling.cancel()
             self._save(self._changed)

@@ -425,13 +425,13 @@ def make_server(gateway: Gateway, local: Principal) -> Server[Any]:
         gateway: The gateway, which somebody else starts and stops.
         local: Who clients over standard input and output are.
     """
-    names = prompts.bridge_names(gateway.config.folding.bridge_prefix)
+    folding = gateway.config.folding
     # The schema lookup is there to keep the library from listing all tools at each call.
     server = _Server(
         "toolfold",
         version=installed("toolfold"),
         title="toolfold",
-        instructions=names.said(prompts.INSTRUCTIONS),
+        instructions=prompts.instructions(folding.bridge_prefix, folding.listing),
         get_tool_input_schema=lambda name: None,
     )
     for method, params in {

@@ -162,19 +162,20 @@ class AuditLog(Silent):
         self.called(record)
 
     def answered(self, record: SearchRecord) -> None:
-        """Write down a call that came to no tool: an unknown name, one out of the scope."""
-        if record.error is None or record.name in (prompts.TOOL_SEARCH, prompts.TOOL_DESCRIBE):
+        """Write down a call that was not run: an unknown name, one out of the scope, a mistake."""
+        if record.error is None or record.role in (prompts.TOOL_SEARCH, prompts.TOOL_DESCRIBE):
             return
         given = read_arguments(record.arguments)
         arguments = {} if isinstance(given, str) else given
-        through = record.name == prompts.TOOL_CALL
+        through, meant = record.role == prompts.TOOL_CALL, record.meant
+        written = str(arguments.get("name", "")) if through else record.name
         self.called(
             CallRecord(
                 at=record.at,
                 principal=record.principal,
                 session=record.session,
-                server="",
-                tool=str(arguments.get("name", "")) if through else record.name,
+                server=(meant and meant.source) or "",
+                tool=written if meant is None else meant.name,
                 via="tool_call" if through else "direct",
                 outcome="refused",
                 seconds=record.seconds,

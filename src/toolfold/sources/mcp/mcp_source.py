@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
 from toolfold import prompts
+from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallClock, CallContext, Refusal
 from toolfold.sources.mcp._exposed_names import Route
 from toolfold.sources.mcp._questions import signed, signed_result
@@ -91,7 +92,7 @@ class McpSource(Source):
         self._shared = shared or self
         self._parallel = parallel
         self._turns = asyncio.Semaphore(parallel)
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = Listeners()
         self._openings = 0
         self._tools = ToolList(
             server, lambda found: self._hub.admitted(self, found), description_limit
@@ -212,9 +213,9 @@ class McpSource(Source):
         """Return what the model reads where a call took too long."""
         return prompts.server_timed_out(tool.shown_name, self.name, seconds)
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have a listener called when the list of tools has changed."""
-        self._listeners.append(listener)
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have a listener called when the list of tools has changed; return what ends that."""
+        return self._listeners.add(listener)
 
     # ---- asking it
 
@@ -434,8 +435,8 @@ class McpSource(Source):
     def listed(self, kind: ListedKind) -> None:
         """One of its lists changed."""
         self._hub.list_changed(self, kind)
-        for listener in self._listeners if kind == "tools" else ():
-            listener()
+        if kind == "tools":
+            self._listeners.tell()
 
     def connected(self, connection: Connection) -> None:
         """A connection stands: tell the server what clients want of it."""

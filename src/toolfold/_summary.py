@@ -1,0 +1,117 @@
+"""What a hit says of its tool: the first sentence, and behind it the rules that decide.
+
+What takes a tool out of the choice often stands behind the first sentence: that it is
+deprecated, that another one does it, that something must come before. Such sentences are
+found by their words and kept, all within the room that the first sentence alone may take.
+What a stranger writes to have a tool called more often is no such rule, and is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from toolfold._bounds import cut, first_sentence, sentences
+
+__all__ = ["SUMMARY_LIMIT", "summary"]
+
+SUMMARY_LIMIT = 160
+"""How many characters of a description a hit carries."""
+
+_READ_AT_MOST = 2_000
+_SHARE = 72
+"""How many of them are left at least to the first sentence and to the rules where there are both,
+and twice that to them together."""
+
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_DEPRECATED = _any_of(
+    r"\b(?:deprecated|obsolete|superseded|discontinued)\b",
+    r"\bno longer (?:maintained|supported|works?)\b",
+    r"\b(?:veraltet|obsolète|obsolet[oa])\b",
+    r"已弃用|已废弃|已棄用|非推奨|廃止",
+)
+_NARROWS = _any_of(
+    r"\b(?:do not|don['’]t|never|must not|cannot|should not) (?:be )?(?:use|call|run|invoke)d?\b",
+    r"\A(?:this is |it is )?not (?:for|meant|intended)\b",
+    r"\bwhen not to use\b",
+    r"\b(?:use|call|see|try|run|belongs?) [^.;]{1,80} instead\b(?! of)",
+    r"\binstead,? (?:use|call|see|try|run)\b",
+    r"\Aprefer\b",
+    r"\bonly (?:for|when|if|use[ds]?|available|supported|applies|works? (?:on|for|with|if|when))\b",
+    r"\b(?:call|use|run) [^.;:]{1,60} (?<!the )(?:first|beforehand)(?=[.,;]| to\b|\Z)",
+    r"\bmust (?:first|already|have been)\b",
+    r"\b(?:before|after) (?:calling|using|running) (?:this|it)\b",
+    r"\brequires? (?:that|an? (?:existing|prior|previous|active|open|running|pending))\b",
+    r"\breturns? (?:nothing|no (?:output|result|content))\b",
+    r"\bnicht (?:verwenden|benutzen|aufrufen)\b|\bstattdessen\b|\bnur (?:für|wenn|falls)\b",
+    r"\bne pas utiliser\b|\bn['’]utilisez pas\b|\bno (?:usar|utilizar)\b|\ben su lugar\b",
+    r"不要使用|请勿|請勿|仅用于|僅用於|使用しない|代わりに",
+)
+_REFUSED = _any_of(
+    r"\b(?:do not|don['’]t|never|must not|cannot|should not) (?:use|call|run|invoke) (?:this|it)\b",
+    r"\b(?:use|call|run|invoke) (?:this|it)(?: \w+)? only\b",
+    r"\bonly (?:use|call|run|invoke) (?:this|it)\b",
+    r"\b(?:required|able|allowed|possible|trying) to (?:use|call|run|invoke) (?:this|it)\b",
+)
+_PROMOTES = _any_of(
+    r"\balways\b",
+    r"\b(?:use|call|run|invoke|prefer|choose) (?:this|it|me)\b",
+    r"\b(?:any|every|all) (?:others?|tools?)\b",
+    r"\bignore\b",
+)
+
+
+def summary(description: str, name: str = "") -> str:
+    """Return what a hit says of a tool, on one line, at most `SUMMARY_LIMIT` long.
+
+    Args:
+        description: What the tool says of itself.
+        name: Its name: a sentence that says it speaks for the tool.
+    """
+    first = first_sentence(description, SUMMARY_LIMIT)
+    rules = list(dict.fromkeys(_rules(description, name)))
+    if not rules:
+        return first
+    rules.sort(key=lambda rule: _DEPRECATED.search(rule) is None)
+    told = _told(rules, max(2 * _SHARE - len(first), _SHARE))
+    return f"{cut(first, 2 * _SHARE - len(told))} {told}"
+
+
+def _told(rules: Sequence[str], limit: int) -> str:
+    """Return the first rule, and of the others those that fit whole."""
+    told = cut(rules[0], limit)
+    for rule in rules[1:]:
+        if len(told) + 1 + len(rule) <= limit:
+            told = f"{told} {rule}"
+    return told
+
+
+def _rules(description: str, name: str) -> Iterator[str]:
+    """Yield the sentences behind the first that decide, each from the clause that does."""
+    text = description[:_READ_AT_MOST]
+    first = first_sentence(text, len(text))
+    for sentence in sentences(text):
+        if sentence in first:
+            continue
+        clauses = sentence.split("; ")
+        while clauses and not _decides(clauses[0]):
+            clauses.pop(0)
+        rule = "; ".join(clauses)
+        if rule and not _speaks_for_itself(rule, name):
+            yield rule[0].upper() + rule[1:]
+
+
+def _decides(clause: str) -> bool:
+    return (_DEPRECATED.search(clause) or _NARROWS.search(clause)) is not None
+
+
+def _speaks_for_itself(rule: str, name: str) -> bool:
+    """Whether a sentence asks for the tool to be called, whatever else it says."""
+    is_identifier = "_" in name or "-" in name
+    if is_identifier and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", rule, re.IGNORECASE):
+        return True
+    return _PROMOTES.search(_REFUSED.sub("", rule)) is not None
