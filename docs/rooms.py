@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_bounds", "_files"),
     ("_json_values", "_terminal"),
     ("tool", "_schema_extent"),
-    ("scope", "_signature", "tokens", "redact", "prompts"),
+    ("scope", "_signature", "_definitions", "tokens", "redact", "prompts"),
     ("_unknown_arguments",),
     ("settings", "answer", "arguments", "invisible"),
     ("wire",),
