@@ -112,3 +112,16 @@ def test_every_time_and_id_passes(moment: time, name: UUID) -> None:
 @given(st.sampled_from(["date-time", "date", "time", "uuid"]), st.text())
 def test_any_text_is_judged(form: str, value: str) -> None:
     assert isinstance(call(form, value), Answer | Invocation)
+
+
+def test_more_dates_than_can_be_read_at_once_pass_unchecked() -> None:
+    schema = {"type": "array", "items": {"type": "string", "format": "date"}}
+    tool = Tool("t", "", {"type": "object", "properties": {"x": schema}})
+    folded = fold([tool], settings=Settings(enabled="on"))
+
+    few = folded.resolve("t", {"x": ["2026-01-31"] * 1_000 + ["soon"]})
+    many = folded.resolve("t", {"x": ["2026-01-31"] * 50_000 + ["soon"]})
+
+    assert isinstance(few, Answer)
+    assert "x[1000]: is not a date such as" in few.text
+    assert isinstance(many, Invocation)

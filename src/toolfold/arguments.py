@@ -41,7 +41,11 @@ SCHEMA_LIMIT = 1_000_000
 VISITS_AT_MOST = 200_000
 """How many places a check may look at; arguments that would take more pass unchecked."""
 
+FORMS_AT_MOST = 20_000
+"""The same, where there are dates, times or ids to be read in them: that takes longer."""
+
 _LARGE = 50_000
+_FORMS = tuple(f'"format":"{name}"'.encode() for name in CHECKED_FORMATS)
 
 
 class Checked(NamedTuple):
@@ -57,6 +61,9 @@ class _Compiled(NamedTuple):
     extent: Extent | None = None
     size: int = 0
     """The length of the schema's text."""
+
+    visits: int = VISITS_AT_MOST
+    """How many places a check by it may look at."""
 
 
 _VALIDATORS: Memo[bytes, _Compiled] = Memo(
@@ -99,11 +106,11 @@ def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
     if compiled.validator is None or compiled.extent is None:
         return Checked(arguments)
     try:
-        visits(compiled.extent, arguments, VISITS_AT_MOST)
+        visits(compiled.extent, arguments, compiled.visits)
         if _is_valid(compiled.validator, arguments):
             return Checked(arguments)
         mended = repaired(arguments, compiled.extent.root)
-        found = visits(compiled.extent, mended, VISITS_AT_MOST)
+        found = visits(compiled.extent, mended, compiled.visits)
     except (TooFarError, RecursionError):
         return Checked(arguments)
     if is_object(mended) and _is_valid(compiled.validator, mended):
@@ -169,7 +176,9 @@ def _compile(parameters: Mapping[str, Json], text: bytes | None = None) -> _Comp
         return _Compiled(None, too_far(error))
     except (ValueError, TypeError, RecursionError) as error:
         return _Compiled(None, one_line(str(error).split("\n", 1)[0], 200))
-    return _Compiled(validator, None, extent, size)
+    has_forms = text is None or any(mark in text for mark in _FORMS)
+    limit = FORMS_AT_MOST if has_forms else VISITS_AT_MOST
+    return _Compiled(validator, None, extent, size, limit)
 
 
 def _is_valid(validator: Validator, arguments: Json) -> bool:
