@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from toolfold._bounds import cut, one_line
@@ -63,11 +64,23 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
 class _Root:
     """A whole schema, and how many more of its types are looked at."""
 
-    __slots__ = ("left", "schema")
+    __slots__ = ("_required", "left", "schema")
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
         self.schema = schema
         self.left = _TYPES_AT_MOST
+        self._required: dict[int, frozenset[str]] = {}
+
+    def required(self, schema: Mapping[str, Json]) -> frozenset[str]:
+        """Return what a part of the schema requires; a long list is read once."""
+        listed = schema.get("required")
+        if not is_array(listed):
+            return frozenset()
+        known = self._required.get(id(listed))
+        if known is None:
+            known = frozenset(name for name in listed if isinstance(name, str))
+            self._required[id(listed)] = known
+        return known
 
 
 class _Members(NamedTuple):
@@ -106,23 +119,25 @@ def _signature(tool: Tool, limit: int) -> str:
     return f"{tool.shown_name}({', '.join(parts)})"
 
 
-def _members(schema: Json, root: _Root, depth: int) -> _Members:
+def _members(schema: Json, root: _Root, depth: int, at_most: int | None = None) -> _Members:
     """Return the members of an object, those of its parts and alternatives among them.
 
-    Required is what every alternative asks for.
+    Required is what every alternative asks for. With `at_most`, so many of each are enough.
     """
     root.left -= 1
     schema = follow(schema, root.schema)
     properties = schema.get("properties")
-    required = _names(schema.get("required"))
-    found: dict[str, Json] = dict(properties) if is_object(properties) else {}
+    required = root.required(schema)
+    found: dict[str, Json] = {}
+    if is_object(properties):
+        found.update(islice(properties.items(), at_most))
     if depth == 0 or root.left < 0:
         return _Members(found, required)
     for key in ("allOf", "anyOf", "oneOf"):
         branches = schema.get(key)
         if not is_array(branches) or not branches:
             continue
-        each = [_members(branch, root, depth - 1) for branch in branches[:_ENUM_AT_MOST]]
+        each = [_members(b, root, depth - 1, at_most) for b in branches[:_ENUM_AT_MOST]]
         for own, _ in each:
             for name, inner in own.items():
                 found.setdefault(name, inner)
@@ -219,7 +234,7 @@ def _kind(kind: str, schema: Mapping[str, Json], root: _Root, depth: int) -> str
 def _object(schema: Mapping[str, Json], root: _Root, depth: int) -> str:
     if depth <= 0:
         return "object"
-    properties, required = _members(schema, root, depth)
+    properties, required = _members(schema, root, depth, _FIELDS_AT_MOST + 1)
     fields = [
         _parameter(name, value, name in required, root, depth - 1)
         for name, value in list(properties.items())[:_FIELDS_AT_MOST]
@@ -327,8 +342,3 @@ def _quoted(text: str, limit: int) -> str:
     while len(quoted := json.dumps(text, ensure_ascii=False)) > limit + 2:
         text = text[: -(len(quoted) - limit - 2) // 2 - 1].rstrip("…") + "…"
     return quoted
-
-
-def _names(required: Json) -> frozenset[str]:
-    names = required if is_array(required) else []
-    return frozenset(name for name in names if isinstance(name, str))
