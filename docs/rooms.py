@@ -27,12 +27,12 @@ __all__ = [
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolfold"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "_memo", "_characters", "_secret_shapes", "session", "_moved"),
+    ("errors", "_formats", "_memo", "_characters", "_secret_shapes", "session", "_moved"),
     ("_bounds", "_files"),
     ("_json_values", "_terminal", "_summary"),
     ("tool", "_schema_extent"),
-    ("scope", "_signature", "tokens", "redact", "prompts"),
-    ("_unknown_arguments",),
+    ("scope", "_signature", "_definitions", "tokens", "redact", "prompts"),
+    ("_unknown_arguments", "_repairs", "_dialects", "_faults"),
     ("settings", "answer", "arguments", "invisible"),
     ("wire",),
     ("catalog", "_costs", "_intake", "_clashes"),

@@ -40,7 +40,7 @@ ISSUE = Tool(
     source="github",
 )
 SIGNATURE = (
-    "github.create_issue(title: string, count?: integer, labels?: string[], sizes?: integer[], "
+    "github.create_issue(title: string, count?: integer >=1, labels?: string[], sizes?: integer[], "
     'when?: integer, state?: "open"|"closed", draft?: boolean, ratio?: number, '
     "options?: {depth: integer})"
 )

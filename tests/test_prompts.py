@@ -334,9 +334,9 @@ def test_texts_of_arguments_listings_and_delegation_stand_as_written_here(
     assert text == expected
 
 
-MODEL_ROOMS = ("arguments.py", "bridge.py", "_render.py", "strategy", "runtime/_prefetch.py",
-               "runtime/compaction.py", "runtime/conversation.py", "runtime/agent.py",
-               "chat/tool_files.py", "wire/assemble.py")  # fmt: skip
+MODEL_ROOMS = ("arguments.py", "_faults.py", "bridge.py", "_render.py", "strategy",
+               "runtime/_prefetch.py", "runtime/compaction.py", "runtime/conversation.py",
+               "runtime/agent.py", "chat/tool_files.py", "wire/assemble.py")  # fmt: skip
 
 
 def said_in(path: Path) -> list[str]:

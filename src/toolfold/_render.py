@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from toolfold import prompts
 from toolfold._bounds import cut, visible
+from toolfold._definitions import without_unused_definitions
 from toolfold._json_values import compact
 from toolfold._signature import signature
 from toolfold.answer import Hit
@@ -192,7 +193,7 @@ def _definition(tool: Tool, text_limit: int | None) -> str:
             included; None leaves them whole.
     """
     description = visible(tool.description)
-    parameters: Json = _visible(tool.parameters, _DEPTH)
+    parameters: Json = _visible(without_unused_definitions(tool.parameters), _DEPTH)
     if text_limit is not None:
         description = cut(description, max(text_limit, 80))
         parameters = shortened(parameters, text_limit)

@@ -1,17 +1,21 @@
 """One line that says how a tool is called.
 
     create_issue(owner: string, title: string, state?: "open"|"closed", labels?: string[])
+    dim(room: uuid, brightness: 0..100, until?: date-time, scenes?: {*: string})
 
-Local references are followed, enums shown, and everything is bounded: a schema from a
-stranger may be recursive, wrong or huge.
+Local references are followed; enums, ranges, formats and maps are shown; and everything is
+bounded: a schema from a stranger may be recursive, wrong or huge.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import NamedTuple
 
 from toolfold._bounds import cut, one_line
 from toolfold._json_values import fast_bytes
@@ -34,6 +38,17 @@ _WORD = re.compile(r"[\w.$@/*+~-]+…?\Z")
 """Names that stay as they are: none of the signs that a signature is made of is in them."""
 
 _PLACE = re.compile(r"[0-9]{1,6}\Z")
+_RANGE = re.compile(r"(?:integer |number )?(?:[<>]|-?[0-9][0-9.e+-]*\.\.)")
+_FAR = 2**31 - 1
+"""A bound from here on says how wide a number is, not what it may be."""
+
+_FORMATS = frozenset(
+    {
+        "date-time", "date", "time", "duration", "uuid", "email", "idn-email", "hostname",
+        "idn-hostname", "ipv4", "ipv6", "uri", "url", "uri-reference", "iri", "iri-reference",
+        "uri-template", "json", "json-pointer", "relative-json-pointer", "regex",
+    }
+)  # fmt: skip
 
 
 def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
@@ -49,34 +64,88 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
 class _Root:
     """A whole schema, and how many more of its types are looked at."""
 
-    __slots__ = ("left", "schema")
+    __slots__ = ("_required", "left", "schema")
 
     def __init__(self, schema: Mapping[str, Json]) -> None:
         self.schema = schema
         self.left = _TYPES_AT_MOST
+        self._required: dict[int, frozenset[str]] = {}
+
+    def required(self, schema: Mapping[str, Json]) -> frozenset[str]:
+        """Return what a part of the schema requires; a long list is read once."""
+        listed = schema.get("required")
+        if not is_array(listed):
+            return frozenset()
+        known = self._required.get(id(listed))
+        if known is None:
+            known = frozenset(name for name in listed if isinstance(name, str))
+            self._required[id(listed)] = known
+        return known
+
+
+class _Members(NamedTuple):
+    """What an object may have, wherever its schema says so."""
+
+    properties: Mapping[str, Json]
+    required: frozenset[str]
+
+
+class _Bound(NamedTuple):
+    value: int | float
+    is_exclusive: bool
 
 
 def _signature(tool: Tool, limit: int) -> str:
-    parameters = tool.parameters
-    root = _Root(parameters)
-    schema = follow(parameters, parameters)
-    properties = schema.get("properties")
-    if not is_object(properties):
-        properties = {}
-    required = _names(schema.get("required"))
+    root = _Root(tool.parameters)
+    properties, required = _members(tool.parameters, root, _DEPTH)
     # Required first: where the line is cut, what the model cannot do without still stands.
     ordered = [name for name in properties if name in required]
     ordered += [name for name in properties if name not in required]
     parts: list[str] = []
-    room = limit - len(tool.shown_name) - 2
-    for i, name in enumerate(ordered):
-        part = _parameter(name, properties[name], name in required, root, _DEPTH)
+    room = limit - len(tool.shown_name) - 3
+    for i, name in enumerate([*ordered, None]):
+        if name is None:
+            rest = _rest(follow(tool.parameters, tool.parameters), root, _DEPTH)
+            if rest is None:
+                break
+            part = rest
+        else:
+            part = _parameter(name, properties[name], name in required, root, _DEPTH)
         if i >= _PARAMETERS_AT_MOST or len(part) + 2 > room:
             parts.append("…")
             break
         parts.append(part)
         room -= len(part) + 2
     return f"{tool.shown_name}({', '.join(parts)})"
+
+
+def _members(schema: Json, root: _Root, depth: int, at_most: int | None = None) -> _Members:
+    """Return the members of an object, those of its parts and alternatives among them.
+
+    Required is what every alternative asks for. With `at_most`, so many of each are enough.
+    """
+    root.left -= 1
+    schema = follow(schema, root.schema)
+    properties = schema.get("properties")
+    required = root.required(schema)
+    found: dict[str, Json] = {}
+    if is_object(properties):
+        found.update(islice(properties.items(), at_most))
+    if depth == 0 or root.left < 0:
+        return _Members(found, required)
+    for key in ("allOf", "anyOf", "oneOf"):
+        branches = schema.get(key)
+        if not is_array(branches) or not branches:
+            continue
+        each = [_members(b, root, depth - 1, at_most) for b in branches[:_ENUM_AT_MOST]]
+        for own, _ in each:
+            for name, inner in own.items():
+                found.setdefault(name, inner)
+        asked = each[0].required
+        for _, own_required in each[1:]:
+            asked = asked | own_required if key == "allOf" else asked & own_required
+        required |= asked
+    return _Members(found, required)
 
 
 def follow(schema: Json, root: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -125,33 +194,124 @@ def _type(schema: Json, root: _Root, depth: int) -> str:
     for key in ("anyOf", "oneOf"):
         branches = schema.get(key)
         if is_array(branches) and branches:
-            return _union(_type(branch, root, depth - 1) for branch in branches[:_ENUM_AT_MOST])
-    all_of = schema.get("allOf")
-    if is_array(all_of) and len(all_of) == 1:
-        return _type(all_of[0], root, depth - 1)
+            union = _union(_type(branch, root, depth - 1) for branch in branches[:_ENUM_AT_MOST])
+            if union != "any":
+                return union
     kinds = schema.get("type")
     if is_array(kinds):
         return _union(_kind(str(kind), schema, root, depth) for kind in kinds[:_ENUM_AT_MOST])
     if isinstance(kinds, str):
         return _kind(kinds, schema, root, depth)
-    return _kind("object", schema, root, depth) if "properties" in schema else "any"
+    return _untyped(schema, root, depth)
+
+
+def _untyped(schema: Mapping[str, Json], root: _Root, depth: int) -> str:
+    all_of = schema.get("allOf")
+    if is_array(all_of) and len(all_of) == 1 and "properties" not in schema:
+        return _type(all_of[0], root, depth - 1)
+    if "properties" in schema:
+        return _object(schema, root, depth)
+    shown = _object(schema, root, depth) if is_array(all_of) else "object"
+    return shown if shown != "object" else _format(schema) or "any"
 
 
 def _kind(kind: str, schema: Mapping[str, Json], root: _Root, depth: int) -> str:
-    if kind == "array":
-        items = schema.get("items")
-        inner = _type(items, root, depth - 1) if is_object(items) else "any"
-        return f"({inner})[]" if "|" in inner else f"{inner}[]"
-    properties = schema.get("properties")
-    if kind == "object" and is_object(properties) and properties and depth > 0:
-        required = _names(schema.get("required"))
-        fields = [
-            _parameter(name, value, name in required, root, depth - 1)
-            for name, value in list(properties.items())[:_FIELDS_AT_MOST]
-        ]
-        more = ["…"] if len(properties) > _FIELDS_AT_MOST else []
-        return "{" + ", ".join(fields + more) + "}"
-    return _word(kind, 32)
+    match kind:
+        case "array":
+            items = schema.get("items")
+            inner = _type(items, root, depth - 1) if is_object(items) else "any"
+            return f"({inner})[]" if "|" in inner or _RANGE.match(inner) else f"{inner}[]"
+        case "object":
+            return _object(schema, root, depth)
+        case "string":
+            return _format(schema) or kind
+        case "integer" | "number":
+            return _number(kind, schema)
+        case _:
+            return _word(kind, 32)
+
+
+def _object(schema: Mapping[str, Json], root: _Root, depth: int) -> str:
+    if depth <= 0:
+        return "object"
+    properties, required = _members(schema, root, depth, _FIELDS_AT_MOST + 1)
+    fields = [
+        _parameter(name, value, name in required, root, depth - 1)
+        for name, value in list(properties.items())[:_FIELDS_AT_MOST]
+    ]
+    if len(properties) > _FIELDS_AT_MOST:
+        fields.append("…")
+    rest = _rest(schema, root, depth)
+    if rest is not None:
+        fields.append(rest)
+    return "{" + ", ".join(fields) + "}" if fields else "object"
+
+
+def _rest(schema: Mapping[str, Json], root: _Root, depth: int) -> str | None:
+    """Return what further members are like, where the schema says more than that there may be."""
+    patterns = schema.get("patternProperties")
+    schemas = list(patterns.values())[:_ENUM_AT_MOST] if is_object(patterns) else []
+    further = schema.get("additionalProperties")
+    if is_object(further):
+        schemas.append(further)
+    types = [_type(each, root, depth - 1) for each in schemas]
+    return None if not types or "any" in types else f"*: {_union(types)}"
+
+
+def _format(schema: Mapping[str, Json]) -> str | None:
+    form = schema.get("format")
+    return form if isinstance(form, str) and form in _FORMATS else None
+
+
+def _number(kind: str, schema: Mapping[str, Json]) -> str:
+    """Return a number's type with its range: `0..100`, `integer >=1`, `number >0..1`."""
+    low = _bound(schema.get("minimum"), schema.get("exclusiveMinimum"), 1)
+    high = _bound(schema.get("maximum"), schema.get("exclusiveMaximum"), -1)
+    if kind == "integer":
+        low, high = _whole(low, 1), _whole(high, -1)
+    if low is None and high is None:
+        return kind
+    if high is None:
+        shown = _edge(">", low, "=")
+    elif low is None:
+        shown = _edge("<", high, "=")
+    else:
+        shown = f"{_edge('>', low)}..{_edge('<', high)}"
+    return shown if kind == "integer" and ".." in shown else f"{kind} {shown}"
+
+
+def _bound(limit: Json, exclusive: Json, towards: int) -> _Bound | None:
+    """Return the tighter of two bounds; `towards` is 1 for the lower side, else -1."""
+    bounds: list[_Bound] = []
+    if _is_near(limit):
+        # In the older drafts, true says that the bound beside it is exclusive.
+        bounds.append(_Bound(limit, exclusive is True))
+    if _is_near(exclusive):
+        bounds.append(_Bound(exclusive, True))
+    return max(bounds, key=lambda bound: (towards * bound.value, bound.is_exclusive), default=None)
+
+
+def _is_near(value: Json) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) < _FAR  # NaN is not
+
+
+def _whole(bound: _Bound | None, towards: int) -> _Bound | None:
+    """Return the bound of an integer: the first one inside."""
+    if bound is None:
+        return None
+    edge = math.ceil(bound.value) if towards > 0 else math.floor(bound.value)
+    outside = bound.is_exclusive and edge == bound.value
+    return _Bound(edge + towards if outside else edge, False)
+
+
+def _edge(sign: str, bound: _Bound | None, equal: str | None = None) -> str:
+    if bound is None:
+        return ""
+    value = int(bound.value) if bound.value == int(bound.value) else bound.value
+    if bound.is_exclusive:
+        return f"{sign}{value}"
+    return f"{value}" if equal is None else f"{sign}{equal}{value}"
 
 
 def _union(types: Iterable[str]) -> str:
@@ -169,7 +329,12 @@ def _word(name: str, limit: int) -> str:
 def _literal(value: Json) -> str:
     if isinstance(value, str):
         return _quoted(one_line(value, 40), 40)
-    return cut(json.dumps(value, ensure_ascii=False), 42)
+    text = ""
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        text += piece
+        if len(text) > 42:  # it may be as long as the schema
+            break
+    return cut(text, 42)
 
 
 def _quoted(text: str, limit: int) -> str:
@@ -177,8 +342,3 @@ def _quoted(text: str, limit: int) -> str:
     while len(quoted := json.dumps(text, ensure_ascii=False)) > limit + 2:
         text = text[: -(len(quoted) - limit - 2) // 2 - 1].rstrip("…") + "…"
     return quoted
-
-
-def _names(required: Json) -> frozenset[str]:
-    names = required if is_array(required) else []
-    return frozenset(name for name in names if isinstance(name, str))

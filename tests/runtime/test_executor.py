@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -61,6 +62,34 @@ def through_bridge(name: str, id: str = "", /, **arguments: object) -> Call:
 
 def directly(name: str, id: str = "", /, **arguments: object) -> Call:
     return Call(name, json.dumps(arguments), id)
+
+
+def test_nearly_right_arguments_are_mended_and_wrong_dates_come_back() -> None:
+    registry = Registry()
+    ran: list[object] = []
+
+    @registry.tool
+    def plan(state: Literal["OPEN", "IN_PROGRESS"], due: date | None, tags: dict[str, int]) -> str:
+        """Plan a thing."""
+        ran.append((state, due, tags))
+        return "planned"
+
+    given = {"state": "in progress", "due": None, "tags": '"{\\"a\\": 1}"'}
+    twice = Call("plan", json.dumps(json.dumps({**given, "due": "2026-01-31"})))
+    wrong = {**given, "due": "soon"}
+
+    results = run(registry, through_bridge("plan", **given), twice, directly("plan", **wrong))
+
+    assert ran == [
+        ("IN_PROGRESS", None, {"a": 1}),
+        ("IN_PROGRESS", date(2026, 1, 31), {"a": 1}),
+    ]
+    assert [result.text for result in results] == [
+        "planned",
+        "planned",
+        'plan was not run. due: must be either a date such as "2026-01-31" or null. '
+        'Signature: plan(state: "OPEN"|"IN_PROGRESS", due: date, tags: {*: integer})',
+    ]
 
 
 def adder() -> Registry:

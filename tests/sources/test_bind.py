@@ -211,7 +211,7 @@ def test_a_value_that_does_not_convert_is_an_answer_that_the_model_can_act_on() 
         assert result.is_error
         assert result.text == (
             f"{name} was not run. day: should be a valid date or datetime, input is too short. "
-            f"Signature: {name}(day: string)"
+            f"Signature: {name}(day: date)"
         )
     assert ran == []
 

@@ -330,8 +330,11 @@ def _from_gemini_schema(schema: Json) -> Json:
 
 
 def _parameters(name: str, key: str, schema: Json) -> dict[str, Json]:
-    if schema is None:
+    # JSON Schema knows true and false, too: anything, and nothing.
+    if schema is None or schema is False:
         return {"type": "object", "properties": {}}
+    if schema is True:
+        return {"type": "object"}
     if not is_object(schema):
         raise InvalidToolError(
             f"`{key}` of {name!r} is not a JSON Schema object: {_short(schema)}",
