@@ -98,11 +98,15 @@ from toolfold.prompts.discovery import (
     text_cut,
 )
 from toolfold.prompts.servers import (
+    ABSENT_AT_MOST,
     CANNOT_ASK,
     FAILED_WORDLESS,
     GATEWAY_REFUSES,
     HELD_BACK,
     INSTRUCTIONS,
+    absent_in_short,
+    absent_source,
+    absent_sources,
     content_left_out,
     content_link,
     question,
@@ -119,6 +123,7 @@ from toolfold.prompts.wording import (
 )
 
 __all__ = [
+    "ABSENT_AT_MOST",
     "BLANK_QUERY",
     "BRIDGE_NAMES",
     "CALL_NAME_MISSING",
@@ -155,6 +160,9 @@ __all__ = [
     "TOO_DEEP",
     "BridgeNames",
     "Texts",
+    "absent_in_short",
+    "absent_source",
+    "absent_sources",
     "again",
     "bad_arguments",
     "breaks",
