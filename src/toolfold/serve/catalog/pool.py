@@ -207,6 +207,11 @@ class Pool:
         """The names of all sources, whether they have a tool now or not."""
         return (*self.upstreams, *self._others)
 
+    @property
+    def others(self) -> dict[str, int]:
+        """What is served beside the servers, by name, each with its number of tools."""
+        return {name: self._served.get(name, 0) for name in self._others}
+
     def absent(self, scope: Scope, admits: Callable[[Tool], bool]) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now, as a caller may know of them.
 
