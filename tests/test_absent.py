@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -161,6 +162,15 @@ def test_another_sources_prefix_is_not_an_absent_ones() -> None:
 
     for name in ("github__create_pull", "git_hub__create", "digit__x", "gitlab.create_issue"):
         assert not away.owns(name), name
+
+
+def test_a_name_without_end_costs_no_time() -> None:
+    began = time.perf_counter()
+
+    assert "is not running" in text(f"jira__{'_a_.' * 500_000}", {}, JIRA)
+    assert "is not running" not in text("__" * 500_000, {}, JIRA)
+
+    assert time.perf_counter() - began < 5
 
 
 def test_a_name_of_nobody_is_answered_as_ever() -> None:

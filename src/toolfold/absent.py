@@ -17,6 +17,7 @@ __all__ = ["AbsentSource"]
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _QUALIFYING = re.compile(r"__|[./:]")
+_NAME_LIMIT = 200
 _PREFIXES = ("functions.", "mcp__")
 _SAYS_NOTHING = frozenset(
     "a an and api app cli data for http https local mcp my of official remote server servers "
@@ -69,6 +70,7 @@ class AbsentSource:
         """Whether a name is, or begins like, that of one of its tools."""
         if any(name in (tool.name, tool.wire_name, tool.bare_name) for tool in self.tools):
             return True
+        name = name[:_NAME_LIMIT]
         for prefix in _PREFIXES:
             name = name.removeprefix(prefix)
         own = _plain(self.name)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
-from support.gateways import client, gateway, odd, run, said, until
+from support.gateways import ODD, client, gateway, odd, run, said, until
+from support.machine import free_port
+from support.servers.place import SERVE, prepared, serving
 from toolfold.config.gateway_config import GatewayConfig
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.scope import Scope
@@ -177,3 +186,76 @@ def test_what_a_server_listed_in_an_earlier_run_is_known_to_be_missing(tmp_path:
                 assert "tickets" not in found
 
     run(main)
+
+
+def test_a_gateway_as_a_process_says_it_over_stdio(tmp_path: Path) -> None:
+    with prepared(tmp_path) as place:
+        place.add("work")
+        configured = json.loads(place.config.read_text("utf-8"))
+        configured["mcpServers"]["jira"] = {"command": sys.executable, "args": ["-c", DIES]}
+        place.config.write_text(json.dumps(configured), "utf-8")
+
+        async def main() -> None:
+            async with serving(place) as c:
+                answer = said(await c.call_tool("jira__create_issue", {}))
+                assert DEAD.search(answer) or "jira is still starting." in answer
+                assert SECRET not in answer
+
+        run(main)
+
+
+def test_over_http_each_token_hears_of_what_its_own_scope_reaches(tmp_path: Path) -> None:
+    tokens = {name: f"a-long-token-of-{name}" for name in ("all", "some")}
+    scopes: dict[str, dict[str, Any]] = {"all": {}, "some": {"allow": ["@work"]}}
+    configured = {
+        "mcpServers": {
+            "work": {"command": sys.executable, "args": [ODD, "stdio"]},
+            "jira": {"command": sys.executable, "args": ["-c", DIES]},
+        },
+        "serve": {
+            "state_dir": str(tmp_path / "state"),
+            "audit": "off",
+            "tokens": [
+                {"name": name, "sha256": sha256(token.encode()).hexdigest(), **scopes[name]}
+                for name, token in tokens.items()
+            ],
+        },
+        "tools": {"tool_search": {"enabled": "on", "cache_dir": "off"}},
+    }
+    file = tmp_path / "gateway.json"
+    file.write_text(json.dumps(configured), "utf-8")
+    port = free_port()
+    options = ["--config", str(file), "--http", f"127.0.0.1:{port}"]
+    process = subprocess.Popen([sys.executable, "-c", SERVE, *options], stderr=subprocess.DEVNULL)
+
+    async def answers(token: str) -> list[str]:
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as http,
+            Client(
+                streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http),
+                mode="legacy",
+            ) as c,
+        ):
+            return [
+                said(await c.call_tool("tool_search", {"query": "a ticket in jira"})),
+                said(await c.call_tool("tool_call", {"name": "jira__x", "arguments": {}})),
+            ]
+
+    async def main() -> None:
+        await until(lambda: accepts(port), 40)
+        for text in await answers(tokens["all"]):
+            assert DEAD.search(text) or "jira is still starting." in text
+        for text in await answers(tokens["some"]):
+            assert "is not running" not in text
+            assert "is still starting" not in text
+
+    try:
+        run(main, 60)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
