@@ -14,13 +14,14 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from toolfold import prompts
 from toolfold._bounds import one_line
+from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Invocation
 from toolfold.arguments import read_arguments
 from toolfold.dispatch.deadline import Deadline, stopped
@@ -97,19 +98,35 @@ class Dispatch:
     # ---- from what the model wrote to an answer or an invocation
 
     async def resolve(
-        self, folded: Folded, name: str, arguments: Json, *, session: Session, origin: Origin
+        self,
+        folded: Folded,
+        name: str,
+        arguments: Json,
+        *,
+        session: Session,
+        origin: Origin,
+        absent: Sequence[AbsentSource] = (),
     ) -> Answer | Invocation:
-        """Return what a model's call comes to, and record it where it is an answer."""
+        """Return what a model's call comes to, and record it where it is an answer.
+
+        Args:
+            folded: What the model saw.
+            name: The tool name that it called.
+            arguments: Its arguments, as an object or as JSON text.
+            session: The conversation so far.
+            origin: Whose call it is.
+            absent: The sources that are not there now and of which the caller may know.
+        """
         role = folded.bridge.role(name)
         if role != prompts.TOOL_SEARCH:
-            resolved = await _resolved(folded, name, arguments, session)
+            resolved = await _resolved(folded, name, arguments, session, absent)
             if isinstance(resolved, Answer) and self._observers:
                 record = _answer_record(resolved, name, role, arguments, origin, 0.0)
                 self._observers.answered(record)
             return resolved
         with self._spans.search() as span:
             began = time.perf_counter()
-            resolved = await _resolved(folded, name, arguments, session)
+            resolved = await _resolved(folded, name, arguments, session, absent)
             if isinstance(resolved, Answer):
                 seconds = time.perf_counter() - began
                 record = _answer_record(resolved, name, role, arguments, origin, seconds)
@@ -311,16 +328,24 @@ class _Running:
 
 
 async def _resolved(
-    folded: Folded, name: str, arguments: Json, session: Session
+    folded: Folded,
+    name: str,
+    arguments: Json,
+    session: Session,
+    absent: Sequence[AbsentSource],
 ) -> Answer | Invocation:
     """Resolve a call; beside the event loop where the fold says that it may take long."""
     if isinstance(arguments, str):
         # Read once for both questions; what cannot be read is answered as it came.
         read = read_arguments(arguments)
         arguments = arguments if isinstance(read, str) else read
-    if folded.may_block(name, arguments):
-        return await asyncio.to_thread(folded.resolve, name, arguments, session=session)
-    return folded.resolve(name, arguments, session=session)
+    # What an absent source had is searched too, and may have to be indexed for that.
+    searches_more = any(away.tools for away in absent) and folded.bridge.role(name) is not None
+    if searches_more or folded.may_block(name, arguments):
+        return await asyncio.to_thread(
+            folded.resolve, name, arguments, session=session, absent=absent
+        )
+    return folded.resolve(name, arguments, session=session, absent=absent)
 
 
 async def _called(located: Located, call: PendingCall, context: CallContext) -> Any:

@@ -124,12 +124,16 @@ from toolfold.prompts.discovery import (
     text_cut,
 )
 from toolfold.prompts.servers import (
+    ABSENT_AT_MOST,
     CANNOT_ASK,
     FAILED_WORDLESS,
     GATEWAY_REFUSES,
     HELD_BACK,
     INSTRUCTIONS,
     NAMED_INSTRUCTIONS,
+    absent_in_short,
+    absent_source,
+    absent_sources,
     content_left_out,
     content_link,
     instructions,
@@ -147,6 +151,7 @@ from toolfold.prompts.wording import (
 )
 
 __all__ = [
+    "ABSENT_AT_MOST",
     "BLANK_QUERY",
     "BRIDGE_NAMES",
     "CALL_NAME_MISSING",
@@ -190,6 +195,9 @@ __all__ = [
     "TOO_DEEP",
     "BridgeNames",
     "Texts",
+    "absent_in_short",
+    "absent_source",
+    "absent_sources",
     "again",
     "bad_arguments",
     "breaks",

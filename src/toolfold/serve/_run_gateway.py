@@ -25,6 +25,7 @@ from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
+from toolfold.serve.control.gateway_report import GatewayReport, Tally, controlled
 from toolfold.serve.mcp._console import Console
 from toolfold.serve.mcp._descriptors import divert
 from toolfold.serve.observe.audit import AuditLog
@@ -260,8 +261,12 @@ async def _stdio(
     folding = config.folding
     console = Console(*pair, instructions(folding.bridge_prefix, folding.listing))
     stopped = stop.event()
-    observers = (StatusLog(), *process.observers)
-    async with _gateway(config, how, observers, process.sources) as gateway:
+    tally = Tally()
+    observers = (StatusLog(), *process.observers, tally)
+    async with (
+        _gateway(config, how, observers, process.sources) as gateway,
+        controlled(gateway, tally, "stdio"),
+    ):
         from toolfold.serve.mcp.downstream import make_server
         from toolfold.serve.principals import local_principal
 
@@ -286,10 +291,14 @@ async def _http(
         sessions=lambda: len(gateway.clients),
         in_flight=lambda: gateway.pool.in_flight,
     )
-    observers = (status, *process.observers, metrics)
+    tally = Tally()
+    observers = (status, *process.observers, metrics, tally)
     try:
-        async with _gateway(config, how, observers, process.sources) as gateway:
-            await _listen(gateway, metrics, address, stopped, live)
+        async with (
+            _gateway(config, how, observers, process.sources) as gateway,
+            controlled(gateway, tally, "http") as report,
+        ):
+            await _listen(gateway, metrics, address, stopped, live, report)
     finally:
         if live is not None:
             live.close()
@@ -310,6 +319,7 @@ async def _listen(
     address: tuple[str, int],
     stopped: asyncio.Event,
     live: LiveStatus | None,
+    report: GatewayReport,
 ) -> None:
     """Serve over HTTP until it is time to stop."""
     import uvicorn
@@ -332,7 +342,7 @@ async def _listen(
     serving = asyncio.create_task(_serve(server, address))
     others = [
         asyncio.create_task(stopped.wait()),
-        asyncio.create_task(_tell_address(server, host, live)),
+        asyncio.create_task(_tell_address(server, host, live, report)),
     ]
     await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
@@ -351,11 +361,14 @@ async def _serve(server: uvicorn.Server, address: tuple[str, int]) -> None:
         ) from None
 
 
-async def _tell_address(server: uvicorn.Server, host: str, live: LiveStatus | None) -> None:
+async def _tell_address(
+    server: uvicorn.Server, host: str, live: LiveStatus | None, report: GatewayReport
+) -> None:
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     port = server.servers[0].sockets[0].getsockname()[1]
     where = f"http://{_shown(host)}:{port}/mcp"
+    report.address = where
     if live is not None:
         live.board.address = where
     _log.info("listening on %s", where)

@@ -21,6 +21,7 @@ from mcp_types import INVALID_PARAMS
 from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
+from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
 from toolfold.dispatch.outputs import json_size
@@ -162,6 +163,11 @@ class Gateway:
         await self.pool.settled()
         return await self.views.of(principal)
 
+    def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
+        """Return the sources that cannot be asked now, as a principal may know of them."""
+        applied = self.config.folding.applied
+        return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
+
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
         report = view.folded.report
@@ -215,6 +221,7 @@ class Gateway:
             params.get("arguments"),
             session=session,
             origin=Origin(principal.name, caller.key),
+            absent=self.absent(principal),
         )
         # Another call of this client may have ended meanwhile: what it revealed stays.
         before = self.sessions.get(caller.key)

@@ -15,9 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from toolfold.absent import AbsentSource
 from toolfold.dispatch.records import Observers
 from toolfold.errors import ConfigError
+from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
+from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -101,6 +104,7 @@ class Pool:
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
         self._served: dict[str, int] = {}
+        self._known: dict[str, tuple[Tool, ...]] = {}
         self.stock = Stock(0, (), {}, {})
         self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
@@ -206,6 +210,40 @@ class Pool:
     def names(self) -> tuple[str, ...]:
         """The names of all sources, whether they have a tool now or not."""
         return (*self.upstreams, *self._others)
+
+    @property
+    def others(self) -> dict[str, int]:
+        """What is served beside the servers, by name, each with its number of tools."""
+        return {name: self._served.get(name, 0) for name in self._others}
+
+    def absent(self, scope: Scope, admits: Callable[[Tool], bool]) -> tuple[AbsentSource, ...]:
+        """Return the sources that cannot be asked now, as a caller may know of them.
+
+        Args:
+            scope: The caller's.
+            admits: Whether a tool exists for the caller.
+        """
+        found: list[AbsentSource] = []
+        for source in (*self.upstreams.values(), *self._others.values()):
+            away = source.absence()
+            if away is None:
+                continue
+            listed = source.tools()
+            if not listed and isinstance(source, McpSource) and "tools" not in source.lists:
+                away = replace(away, tools=self._listed_last(source.server))
+            reached = scope.reaches(source.name)
+            seen = away.seen_by(admits, listed, is_reached=reached)
+            found += [] if seen is None else [seen]
+        return tuple(found)
+
+    def _listed_last(self, server: Server) -> tuple[Tool, ...]:
+        """Return the tools that a server had in an earlier run, to know what is missing."""
+        known = self._known.get(server.name)
+        if known is None:
+            lists = self._manifests.load(server) if self._manifests is not None else None
+            read = ToolList(server, lambda tools: tools, self._limit).read
+            known = self._known[server.name] = read(lists["tools"]) if lists else ()
+        return known
 
     @property
     def statuses(self) -> list[ServerStatus]:

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from mcp.shared.exceptions import MCPError
 
-from toolfold import prompts
 from toolfold._bounds import one_line
-from toolfold.errors import ToolfoldError
+from toolfold.absent import AbsentSource
 from toolfold.redact import Redactor
+from toolfold.sources.mcp._server_errors import ServerDownError, SignInError
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 from toolfold.sources.mcp.transports._process import Child, start
-from toolfold.sources.source import SourceError
-from toolfold.tool import Json, Tool, canonical, is_object
+from toolfold.tool import Json, canonical, is_object
 
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
@@ -66,33 +65,6 @@ _RUBBISH_TOLD = 100
 _RUBBISH_SHOWN = 200
 
 _log = logging.getLogger(__name__)
-
-
-class ServerDownError(SourceError):
-    """A server did not take a call, or died over it.
-
-    Args:
-        server: Its name.
-        reason: Why, as a clause.
-        lost: Whether the call had been sent, so that it may have had effects.
-    """
-
-    def __init__(self, server: str, reason: str, *, lost: bool) -> None:
-        super().__init__(f"server {server!r} {reason}")
-        self.server = server
-        self.reason = reason
-        self.lost = lost
-
-    def for_model(self, tool: Tool) -> str:
-        """Return what the model reads as the result of its call."""
-        return prompts.server_down(tool.shown_name, self.server, self.reason, lost=self.lost)
-
-
-class SignInError(ToolfoldError):
-    """Signing in came to nothing: somebody said no, or the browser came back with another's answer.
-
-    Its text is the clause that follows the server's name.
-    """
 
 
 class Owner(Peer, Protocol):
@@ -142,6 +114,8 @@ class Lifecycle:
         """Why it is not there, for the person who runs it: logs, status, the command line."""
         self.cause: str | None = None
         """The same for clients and models: without what the server itself said last."""
+        self.last_cause: str | None = None
+        """The last cause there was, also when it is there again."""
         self.restarts = 0
         self.since = time.time()
         self.connection: Connection | None = None
@@ -209,7 +183,27 @@ class Lifecycle:
             restarts=self.restarts,
             since=self.since,
             error=self.error,
+            cause=self.last_cause,
+            retry_in=None if math.isinf(self.retry_in) else self.retry_in,
         )
+
+    @property
+    def retry_in(self) -> float:
+        """In how many seconds it is tried again: 0 where that is under way, infinity for never."""
+        if self.state == "starting":
+            return 0.0
+        is_tried = self.state == "failed"
+        return max(self._next_try - time.monotonic(), 0.0) if is_tried else math.inf
+
+    def absence(self) -> AbsentSource | None:
+        """Return why it cannot be asked now; one that waits for its first call can be."""
+        if self.state == "ready" or (self.state == "waiting" and self._lazy):
+            return None
+        if self.state in ("waiting", "starting") and self.cause is None:
+            return AbsentSource(self.name)
+        left = self.retry_in
+        cause = self.cause or self.state
+        return AbsentSource(self.name, cause, None if math.isinf(left) else left)
 
     def _move(
         self,
@@ -220,6 +214,7 @@ class Lifecycle:
         quietly: bool = False,
     ) -> None:
         self.state, self.error, self.cause = state, error, cause
+        self.last_cause = cause or self.last_cause
         self.since = time.time()
         self._moved.set()
         self._moved = asyncio.Event()
@@ -237,7 +232,10 @@ class Lifecycle:
             soon = self.state == "failed" and self._next_try - time.monotonic() < _SOON
             if self.state in ("failed", "stopped") and not soon:
                 raise ServerDownError(
-                    self.name, f"is not running: {self.cause or self.state}", lost=False
+                    self.name,
+                    f"is not running: {self.cause or self.state}",
+                    lost=False,
+                    retry_in=self.retry_in,
                 )
             await self._moved.wait()
         return self.connection

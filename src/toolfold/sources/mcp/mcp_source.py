@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
 from toolfold import prompts
+from toolfold.absent import AbsentSource
 from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallClock, CallContext, Refusal
 from toolfold.sources.mcp._exposed_names import Route
@@ -160,6 +161,10 @@ class McpSource(Source):
     def status(self) -> ServerStatus:
         """Where it stands, for people."""
         return self.lifecycle.status
+
+    def absence(self) -> AbsentSource | None:
+        """Return why the server cannot be asked now."""
+        return self.lifecycle.absence()
 
     @property
     def is_settled(self) -> bool:
