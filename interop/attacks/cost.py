@@ -165,16 +165,15 @@ def packed_answer(product: Product, folder: Path) -> None:
 @attack(7)
 def flipping_list(product: Product, folder: Path) -> None:
     """A list that keeps changing does not fill the memory."""
-    evil = Stranger.made(folder, "evil", flip=0.02)
+    evil = Stranger.made(folder, "evil", _large_list(0), flip=0.5)
     ended = threading.Event()
 
     def change() -> None:
         number = 0
         while not ended.is_set():
             number += 1
-            text = f"word{number} " * 400
-            evil.become(tools=[tool(f"tool_{number}_{n}", f"{text} {n}") for n in range(60)])
-            time.sleep(0.02)
+            evil.become(tools=_large_list(number))
+            time.sleep(0.5)
 
     threading.Thread(target=change, daemon=True).start()
     try:
@@ -184,9 +183,17 @@ def flipping_list(product: Product, folder: Path) -> None:
             before = resident_mb(session.process.pid)
             _search_for(session, 12)
             grown = resident_mb(session.process.pid) - before
-            must(grown < 60, f"{grown:.0f} MB in 12 s")
+            must(grown < 25, f"{grown:.0f} MB in 12 s")
     finally:
         ended.set()
+
+
+def _large_list(number: int) -> list[dict[str, Any]]:
+    """Return some 3 MB of tools that no other number has."""
+    text = f"word{number} of the tool " * 40
+    fields = {f"p{n}_{number}": {"type": "string", "description": text} for n in range(16)}
+    schema = {"type": "object", "properties": fields}
+    return [tool(f"tool_{number}_{n}", f"{text} {n}", inputSchema=schema) for n in range(200)]
 
 
 def _search_for(session: Session, seconds: float) -> None:
