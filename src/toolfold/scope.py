@@ -176,7 +176,6 @@ def _is(name: str, pattern: str) -> bool:
     return pattern == name or _glob(pattern).match(name) is not None
 
 
-@lru_cache(maxsize=65_536)
 def _plain(text: str) -> str:
     if text.isascii():
         return text.lower()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolfold import Catalog, Settings, Tool, fold
+from toolfold._memo import Memo
 from toolfold.demo import demo_catalog
 from toolfold.evaluation import load_corpus, measure
 from toolfold.search import _build as build
@@ -261,6 +262,22 @@ def test_a_changed_tool_alone_is_made_again(tmp_path: Path, made: list[int]) -> 
     assert (
         columns.documents()[8] == build.columns_of([build.document(letters(9)[8])]).documents()[0]
     )
+
+
+def test_in_a_list_larger_than_the_memos_a_changed_tool_alone_is_made_again(
+    tmp_path: Path, made: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolfold.search import _dense as dense
+    from toolfold.search import _document as document
+
+    monkeypatch.setattr(dense, "_VECTORS", Memo[str, object](10))
+    monkeypatch.setattr(document, "_DOCUMENTS", Memo[str, object](10))
+    build.index_arrays(letters(1_000), str(tmp_path))
+    made.clear()
+
+    build.index_arrays(letters(1_000, changed=7), str(tmp_path))
+
+    assert len(made) == 1
 
 
 def test_a_small_list_is_not_kept(tmp_path: Path) -> None:

@@ -104,6 +104,22 @@ def gone(place: Place) -> None:
     assert left == {}
 
 
+def test_a_schema_of_40_levels_holds_up_neither_a_neighbour_nor_the_end(place: Place) -> None:
+    place.add("bomb", "bomb").add("good")
+    with Served(place) as served:
+        served.greet()
+        served.wait_for(r"server bomb: ready")
+        served.wait_for(r"server good: ready")
+        served.begin("bomb__boom", "x")
+
+        assert served.call("good__echo", "y") == "good:y"
+        served.begin("bomb__boom", "x")
+        seconds = served.end("SIGTERM")
+
+        assert seconds < 10
+    gone(place)
+
+
 HOWS = ["closed", "SIGTERM", "SIGINT", "SIGHUP"]
 
 

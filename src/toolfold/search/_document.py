@@ -7,7 +7,7 @@ are counted apart. A document is made once per content of a tool.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolfold._memo import Memo
@@ -15,7 +15,7 @@ from toolfold._signature import follow
 from toolfold.search._text import is_telling, raw_words, stem
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["FIELDS", "NAME", "Document", "Fields", "document", "fields", "remember_documents"]
+__all__ = ["FIELDS", "NAME", "Document", "Fields", "document", "fields"]
 
 FIELDS = ("name", "source", "description", "parameters", "details", "aliases")
 """The fields, in the order in which documents number them."""
@@ -67,12 +67,6 @@ def document(tool: Tool) -> Document:
     """Return the document of a tool, made once per content."""
     found = _DOCUMENTS.get(tool.digest)
     return _DOCUMENTS.put(tool.digest, _document(tool)) if found is None else found
-
-
-def remember_documents(digests: Iterable[str], documents: Iterable[Document]) -> None:
-    """Take documents that were made before, by the digests of their tools."""
-    for digest, own in zip(digests, documents, strict=True):
-        _DOCUMENTS.put(digest, own)
 
 
 def fields(tool: Tool) -> Fields:

@@ -22,6 +22,8 @@ _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _PIECE_LIMIT = 24
 _TEXT_LIMIT = 8_000
+_WORDS_KEPT = 16_384
+_WORD_KEPT = 40
 
 
 def words(text: str) -> list[str]:
@@ -49,7 +51,12 @@ class Pieces:
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.row = {piece: i for i, piece in enumerate(vocabulary)}
-        self.pieces = lru_cache(maxsize=65_536)(self._pieces)
+        self._kept = lru_cache(maxsize=_WORDS_KEPT)(self._pieces)
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """Return the rows of a word."""
+        # A stranger may write words of any length: those are cut again each time.
+        return self._kept(word) if len(word) <= _WORD_KEPT else self._pieces(word)
 
     def rows(self, text: str, limit: int) -> list[int]:
         """Return the rows of a text: the pieces of each word, and known pairs of neighbours."""

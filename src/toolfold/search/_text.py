@@ -33,6 +33,8 @@ _UNSPACED = re.compile(
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+"
 )
 _TEXT_LIMIT = 20_000
+_WORDS_KEPT = 16_384
+_WORD_KEPT = 40
 
 _local: Any = threading.local()
 
@@ -57,12 +59,19 @@ def terms(text: str) -> list[str]:
     return [stem(word) for word in raw_words(text)]
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return the English stem of a lower-case word; other scripts stay as they are."""
+    # A stranger may write words of any length: the stems of those are not kept.
+    return _kept_stem(word) if len(word) <= _WORD_KEPT else _stem(word)
+
+
+def _stem(word: str) -> str:
     if len(word) < 3 or not word.isascii() or not word.isalpha():
         return word
     return _stemmer().stemWord(word)
+
+
+_kept_stem = lru_cache(maxsize=_WORDS_KEPT)(_stem)
 
 
 def _stemmer() -> Any:

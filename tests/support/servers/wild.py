@@ -70,6 +70,14 @@ def note(method: str, **params: Any) -> None:
     send({"method": f"notifications/{method}", "params": params})
 
 
+def bomb(levels: int) -> dict[str, Any]:
+    """Return a schema of some 2 KB that means the same thing 2 to the power of `levels` times."""
+    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    definitions: dict[str, Any] = {**twice, f"d{levels}": {"type": "object"}}
+    return {"type": "object", "properties": TEXT["properties"], "allOf": [{"$ref": "#/$defs/d0"}],
+            "$defs": definitions}  # fmt: skip
+
+
 def tools() -> list[dict[str, Any]]:
     names = [
         "echo", "read", "put", "write", "hang", "pid", "die", "flood", "refuse", "child",
@@ -84,6 +92,8 @@ def tools() -> list[dict[str, Any]]:
         }
         for name in names
     ]
+    if "bomb" in FLAGS:
+        found.append({"name": "boom", "inputSchema": bomb(40)})
     if "odd-tools" in FLAGS:
         schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**80}}}
         found += [
