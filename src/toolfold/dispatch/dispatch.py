@@ -44,6 +44,9 @@ _ERROR_LIMIT = 900
 _QUERY_LIMIT = 2_000
 _SHOWN = 200
 
+GIVEN_UP = "the caller gave it up before it ended"
+"""Why a call was cancelled, where nobody knows better."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -81,6 +84,7 @@ class Dispatch:
         hooks: Asked before and after each call, in this order.
         observers: Told of each call and search.
         spans: Makes OpenTelemetry's spans.
+        given_up: Says why a call was cancelled, in one sentence for the records.
     """
 
     def __init__(
@@ -89,10 +93,12 @@ class Dispatch:
         hooks: Iterable[Hook] = (),
         observers: Iterable[Observer] | Observers = (),
         spans: Spans | None = None,
+        given_up: Callable[[], str] = lambda: GIVEN_UP,
     ) -> None:
         self._hooks = tuple(hooks)
         self._observers = observers if isinstance(observers, Observers) else Observers(observers)
         self._spans = spans or Spans()
+        self._given_up = given_up
 
     # ---- from what the model wrote to an answer or an invocation
 
@@ -150,7 +156,9 @@ class Dispatch:
                 result = await self._guarded(running, located, scope, room, on_start)
                 _check(result.output)
             except asyncio.CancelledError as error:
-                span(running.ended(CallResult(Output("cancelled", True), "cancelled", error)))
+                # What the error says speaks of tasks, which is nobody's business.
+                given_up = CallResult(Output(self._given_up(), True), "cancelled")
+                span(running.ended(given_up), type(error).__name__)
                 raise
             except Exception as error:
                 _log.exception("the call of %s could not be run", call.tool.name)
@@ -382,7 +390,5 @@ def _error_text(result: CallResult) -> str | None:
         return reason
     if result.error is None:
         return None if result.outcome in ("ok", "tool_error") else result.output.text
-    if result.outcome == "cancelled":  # it speaks of tasks, which is nobody's business
-        return type(result.error).__name__
     # The audit redacts it and cuts it then: a part of a secret is not known for one.
     return one_line(words_of(result.error) or type(result.error).__name__, _ERROR_LIMIT)

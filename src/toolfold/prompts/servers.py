@@ -12,6 +12,8 @@ __all__ = [
     "GATEWAY_REFUSES",
     "HELD_BACK",
     "INSTRUCTIONS",
+    "STOPPED",
+    "STOPPING",
     "content_left_out",
     "content_link",
     "question",
@@ -38,6 +40,15 @@ CANNOT_ASK = (
 )
 
 FAILED_WORDLESS = "It failed, and its server does not say why."
+
+STOPPING = (
+    "Not run: the gateway is stopping and takes no new calls. Try once more when it is back, or "
+    "go on without it."
+)
+STOPPED = (
+    "The gateway was stopped before this ended. It may have had effects: look what has become of "
+    "it before you try once more."
+)
 
 
 def question(tool: str, server: str | None, arguments: str) -> str:

@@ -1,8 +1,9 @@
 """The gateway as a process: over standard input and output, or over HTTP.
 
 Servers' processes are started before the protocol's library is imported, which takes half
-a second that they can use. The process ends on a signal and, on standard input, when the
-client closes it; either way, and at whatever moment, nothing that was started stays behind.
+a second that they can use. The process ends on a signal, once calls under way have had a
+while to end, and, on standard input, when the client closes it; either way, and at whatever
+moment, nothing that was started stays behind.
 """
 
 from __future__ import annotations
@@ -270,9 +271,20 @@ async def _stdio(
             options = server.create_initialization_options()
             await _first(
                 asyncio.create_task(server.run(read, write, options)),
-                asyncio.create_task(stopped.wait()),
+                asyncio.create_task(_drained(gateway, stopped, console)),
                 asyncio.create_task(console.closed.wait()),
             )
+
+
+async def _drained(gateway: Gateway, stopped: asyncio.Event, console: Console) -> None:
+    """Wait until it is time to stop, calls under way have ended and their answers are sent."""
+    await stopped.wait()
+    await gateway.drain()
+    try:
+        async with asyncio.timeout(PARTING):
+            await console.all_answered()
+    except TimeoutError:
+        _log.debug("the client does not read what is left to be said")
 
 
 async def _http(
@@ -335,6 +347,9 @@ async def _listen(
         asyncio.create_task(_tell_address(server, host, live)),
     ]
     await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done():
+        await gateway.drain()
+        await app.close(PARTING)
     server.should_exit = True
     for task in others:
         task.cancel()

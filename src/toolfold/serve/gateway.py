@@ -22,12 +22,13 @@ from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
 from toolfold.answer import Invocation
-from toolfold.dispatch.dispatch import Dispatch, Origin
+from toolfold.dispatch.dispatch import GIVEN_UP, Dispatch, Origin
 from toolfold.dispatch.outputs import json_size
 from toolfold.dispatch.records import CallRecord, FoldRecord, Observer, Observers, Outcome
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope, may_match
+from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp._parking import Parking, is_continuation
@@ -57,6 +58,7 @@ RESOURCE_NOT_FOUND = -32002
 
 _ERROR_LIMIT = 900
 _CARRIED = ("inputResponses", "requestState")
+_STOPPED = "the gateway was stopped before it ended"
 
 _log = logging.getLogger(__name__)
 
@@ -98,11 +100,13 @@ class Gateway:
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.observers = Observers(observers)
+        self.calls = CallsUnderWay()
         self._approval = ClientApproval(serve.destructive)
         self._dispatch = Dispatch(
             hooks=(self._approval,) if serve.destructive != "allow" else (),
             observers=self.observers,
             spans=spans,
+            given_up=self._given_up,
         )
         self.pool = Pool(
             config.servers,
@@ -140,7 +144,25 @@ class Gateway:
         self._telling = asyncio.create_task(self._tell_unmatched())
         return self
 
+    async def drain(self) -> None:
+        """Refuse new calls, and let those under way end within the time that they have."""
+        patience = self.config.serve.drain
+        if len(self.calls):
+            under_way = prompts.plural(len(self.calls), "call")
+            _log.info(
+                "%s under way: waiting up to %g s, or for another signal", under_way, patience
+            )
+        left = await self.calls.close(patience)
+        if left:
+            _log.warning(
+                "%s had not ended within %g s: stopped", prompts.plural(left, "call"), patience
+            )
+
+    def _given_up(self) -> str:
+        return _STOPPED if self.calls.is_over else GIVEN_UP
+
     async def __aexit__(self, *_: object) -> None:
+        self.calls.is_closing = self.calls.is_over = True
         if self._telling is not None:
             self._telling.cancel()
         self.parking.close()
@@ -202,11 +224,24 @@ class Gateway:
         Raises:
             MCPError: The server refuses, or the request is none.
         """
+        try:
+            with self.calls.entered():
+                return await self._called(caller, principal, params)
+        except (StoppingError, StoppedError) as error:
+            return text_result(error.message, is_error=True)
+
+    async def _called(
+        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
+    ) -> dict[str, Json]:
         if is_continuation(params):
             return await self.parking.conduct(caller, params, _never)
         name = params.get("name")
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, "a call needs a `name`")
+        if self.calls.is_closing:
+            origin = Origin(principal.name, caller.key)
+            self._dispatch.rejected(name, params.get("arguments"), prompts.STOPPING, origin)
+            raise StoppingError
         view = self.views.ready(principal) or await self.view(principal)
         session = self.sessions.get(caller.key)
         resolved = await self._dispatch.resolve(
@@ -283,7 +318,12 @@ class Gateway:
             can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
         )
         if may_park and (asks or _may_ask(source)):
-            return await self.parking.conduct(caller, params, work)
+
+            async def parkable(call: RelayedCall) -> dict[str, Json]:
+                with self.calls.entered():  # it outlives the request that began it
+                    return await work(call)
+
+            return await self.parking.conduct(caller, params, parkable)
         call = RelayedCall(caller, params)
         try:
             return await work(call)
@@ -332,9 +372,16 @@ class Gateway:
         error: str | None = None
         result: dict[str, Json] | None = None
         try:
-            result = await work
+            with self.calls.entered():
+                result = await work
             outcome = "ok"
             return result
+        except (asyncio.CancelledError, StoppedError):
+            error = self._given_up()
+            raise
+        except StoppingError as refusal:
+            outcome, error = "refused", refusal.message
+            raise
         except Exception as failure:
             outcome = "refused" if place is None and not is_continuation(params) else "failed"
             error = one_line(str(failure), _ERROR_LIMIT)
@@ -367,6 +414,7 @@ class Gateway:
     ) -> dict[str, Json]:
         if is_continuation(params):
             return await self.parking.conduct(caller, params, _never)
+        self.calls.admit()
         if place is None:
             raise missing
         upstream = self.pool.upstream(place.server, caller.key)
@@ -383,6 +431,7 @@ class Gateway:
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]
     ) -> dict[str, Json]:
         """Complete an argument of a prompt or of a resource's template."""
+        self.calls.admit()
         ref = params.get("ref")
         ref = ref if is_object(ref) else {}
         key = "uri" if ref.get("type") == "ref/resource" else "name"
@@ -396,7 +445,7 @@ class Gateway:
             return {"completion": {"values": []}}
         request = {k: v for k, v in params.items() if k != "_meta"}
         request["ref"] = {**ref, key: place.name}
-        with as_errors():
+        with self.calls.entered(), as_errors():
             call = RelayedCall(caller, params)
             return await upstream.forward("completion/complete", request, call, again=True)
 
