@@ -179,10 +179,10 @@ class Gateway:
     def _narrow(self, principal: Principal) -> Principal:
         return replace(principal, scope=principal.scope.also(self._scope))
 
-    async def view(self, principal: Principal) -> View:
+    async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
         await self.pool.settled()
-        return await self.views.of(principal)
+        return await self.views.of(principal, remembers=remembers)
 
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
@@ -211,27 +211,46 @@ class Gateway:
 
     # ---- tools
 
-    async def list_tools(self, principal: Principal, key: str) -> tuple[list[Json], str]:
-        """Return what a client lists now, and a digest of what it would list at first."""
-        view = await self.view(principal)
+    async def list_tools(
+        self, principal: Principal, key: str, *, remembers: bool = True
+    ) -> tuple[list[Json], str]:
+        """Return what a client lists now, and a digest of what it would list at first.
+
+        Args:
+            principal: Who it is.
+            key: Names its conversation.
+            remembers: Whether there is a conversation, of which something can be kept.
+        """
+        view = await self.view(principal, remembers=remembers)
         return await view.listed(self.sessions.get(key)), view.digest
 
     async def call_tool(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
+        self,
+        caller: Caller,
+        principal: Principal,
+        params: Mapping[str, Json],
+        *,
+        remembers: bool = True,
     ) -> dict[str, Json]:
         """Return what a client's call comes to.
+
+        Args:
+            caller: The client's request.
+            principal: Who it is.
+            params: What it sent.
+            remembers: Whether there is a conversation, of which something can be kept.
 
         Raises:
             MCPError: The server refuses, or the request is none.
         """
         try:
             with self.calls.entered():
-                return await self._called(caller, principal, params)
+                return await self._called(caller, principal, params, remembers)
         except (StoppingError, StoppedError) as error:
             return text_result(error.message, is_error=True)
 
     async def _called(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
+        self, caller: Caller, principal: Principal, params: Mapping[str, Json], remembers: bool
     ) -> dict[str, Json]:
         if is_continuation(params):
             return await self.parking.conduct(caller, params, _never)
@@ -242,7 +261,8 @@ class Gateway:
             origin = Origin(principal.name, caller.key)
             self._dispatch.rejected(name, params.get("arguments"), prompts.STOPPING, origin)
             raise StoppingError
-        view = self.views.ready(principal) or await self.view(principal)
+        view = self.views.ready(principal, remembers=remembers)
+        view = view or await self.view(principal, remembers=remembers)
         session = self.sessions.get(caller.key)
         resolved = await self._dispatch.resolve(
             view.folded,
@@ -461,6 +481,15 @@ class Gateway:
         # A stream of 2026-07-28 may end while its client goes on asking.
         if self.clients.remove(client) and not client.is_modern:
             await self.pool.forget(client.key)
+
+    def keeps(self, key: str) -> bool:
+        """Whether anything is kept of a conversation."""
+        return key in self.sessions or self.pool.keeps(key)
+
+    async def forget(self, key: str) -> None:
+        """Let go of what is kept of a conversation, its own servers with it."""
+        self.sessions.forget(key)
+        await self.pool.forget(key)
 
     def set_level(self, client: ConnectedClient, level: str) -> None:
         """From now on, a client wants log messages of this level on."""

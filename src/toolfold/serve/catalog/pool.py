@@ -311,6 +311,10 @@ class Pool:
         asked = sum(len(upstream.in_flight) for upstream in self.all)
         return asked + sum(room.running for room in self._rooms.values())
 
+    def keeps(self, client: str) -> bool:
+        """Whether servers run for one client alone."""
+        return any(own == client for _, own in self._by_client)
+
     async def forget(self, client: str) -> None:
         """End the servers that ran for one client alone."""
         for key in [key for key in self._by_client if key[1] == client]:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from toolfold.serve.http.conversations import ConversationDoor
 from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, Guard
 from toolfold.serve.mcp.downstream import make_server
 from toolfold.serve.principals import local_principal
@@ -64,8 +65,16 @@ def make_app(
             Route(METRICS_PATH, measured),
         ],
     )
-    return Guard.of(
+    door = ConversationDoor(
         inner,  # pyright: ignore[reportArgumentType]
+        gateway,
+        idle=settings.session_idle,
+        each=settings.sessions_per_token,
+        in_all=settings.max_sessions,
+        refused=refused,
+    )
+    return Guard.of(
+        door,
         settings,
         host,
         refused=refused,

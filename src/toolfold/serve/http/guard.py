@@ -52,7 +52,7 @@ _CORS_HEADERS = (
     (
         b"access-control-allow-headers",
         b"authorization, content-type, accept, last-event-id, mcp-protocol-version, "
-        b"mcp-session-id, mcp-method, mcp-name",
+        b"mcp-session-id, mcp-method, mcp-name, toolfold-conversation",
     ),
     (b"access-control-max-age", b"600"),
 )
