@@ -22,7 +22,7 @@ from support.gateways import ERAS, gateway, odd, run, said, until
 from toolfold.config.serve_settings import Token
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
-from toolfold.serve.http.conversations import Conversation, ConversationDoor, conversation_of
+from toolfold.serve.http.conversations import ConversationDoor, HttpConversation, conversation_of
 from toolfold.serve.principals import Principal, bind
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -326,12 +326,12 @@ class Held:
         self.keys.discard(key)
 
 
-Asked = Callable[[str, str, str], Awaitable[tuple[Conversation, str]]]
+Asked = Callable[[str, str, str], Awaitable[tuple[HttpConversation, str]]]
 
 
 def asking(held: Held, clock: Callable[[], float], **limits: Any) -> tuple[Asked, ConversationDoor]:
     """Return what asks a door as somebody, with a cookie and a name, and the door."""
-    found: list[Conversation] = []
+    found: list[HttpConversation] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         found.append(conversation_of(scope))
@@ -340,7 +340,7 @@ def asking(held: Held, clock: Callable[[], float], **limits: Any) -> tuple[Asked
 
     door = ConversationDoor(app, held, clock=clock, **limits)
 
-    async def ask(owner: str, cookie: str, name: str) -> tuple[Conversation, str]:
+    async def ask(owner: str, cookie: str, name: str) -> tuple[HttpConversation, str]:
         headers = [(b"mcp-protocol-version", b"2026-07-28")]
         headers += [(b"cookie", cookie.encode())] if cookie else []
         headers += [(b"toolfold-conversation", name.encode())] if name else []

@@ -8,6 +8,7 @@ without an answer, and none keeps the gateway for longer than it was told.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -15,8 +16,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
 from toolfold import prompts
+from toolfold.dispatch.dispatch import GIVEN_UP
+from toolfold.prompts import plural
 
 __all__ = ["CallsUnderWay", "StoppedError", "StoppingError"]
+
+_log = logging.getLogger(__name__)
 
 _LAST_WORDS = 3.0
 """How long calls that were stopped may take to say so, in seconds."""
@@ -81,16 +86,24 @@ class CallsUnderWay:
             del self._tasks[call]
             self._changed.set()
 
-    async def close(self, seconds: float) -> int:
-        """Begin nothing new, let what is under way end, stop what has not; say how many."""
+    def why_given_up(self) -> str:
+        """Say why a call was cancelled, for the records."""
+        return "the gateway was stopped before it ended" if self.is_over else GIVEN_UP
+
+    async def close(self, seconds: float) -> None:
+        """Begin nothing new, let what is under way end, and stop what has not."""
         self.is_closing = True
+        if self._tasks:
+            there = plural(len(self), "call")
+            _log.info("%s under way: waiting up to %g s, or for another signal", there, seconds)
         await self._emptied(seconds)
-        left = len(self)
         self.is_over = True
+        if self._tasks:
+            there = plural(len(self), "call")
+            _log.warning("%s had not ended within %g s: stopped", there, seconds)
         for task in set(self._tasks.values()):
             task.cancel()
         await self._emptied(_LAST_WORDS)
-        return left
 
     async def _emptied(self, seconds: float) -> None:
         try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,15 +21,15 @@ from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
 from toolfold.answer import Invocation
-from toolfold.dispatch.dispatch import GIVEN_UP, Dispatch, Origin
-from toolfold.dispatch.outputs import json_size
-from toolfold.dispatch.records import CallRecord, FoldRecord, Observer, Observers, Outcome
+from toolfold.dispatch.dispatch import Dispatch, Origin
+from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope, may_match
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
 from toolfold.serve.mcp._results import as_errors, output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
@@ -56,9 +55,7 @@ __all__ = ["Gateway"]
 
 RESOURCE_NOT_FOUND = -32002
 
-_ERROR_LIMIT = 900
 _CARRIED = ("inputResponses", "requestState")
-_STOPPED = "the gateway was stopped before it ended"
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +103,7 @@ class Gateway:
             hooks=(self._approval,) if serve.destructive != "allow" else (),
             observers=self.observers,
             spans=spans,
-            given_up=self._given_up,
+            given_up=self.calls.why_given_up,
         )
         self.pool = Pool(
             config.servers,
@@ -146,20 +143,7 @@ class Gateway:
 
     async def drain(self) -> None:
         """Refuse new calls, and let those under way end within the time that they have."""
-        patience = self.config.serve.drain
-        if len(self.calls):
-            under_way = prompts.plural(len(self.calls), "call")
-            _log.info(
-                "%s under way: waiting up to %g s, or for another signal", under_way, patience
-            )
-        left = await self.calls.close(patience)
-        if left:
-            _log.warning(
-                "%s had not ended within %g s: stopped", prompts.plural(left, "call"), patience
-            )
-
-    def _given_up(self) -> str:
-        return _STOPPED if self.calls.is_over else GIVEN_UP
+        await self.calls.close(self.config.serve.drain)
 
     async def __aexit__(self, *_: object) -> None:
         self.calls.is_closing = self.calls.is_over = True
@@ -387,41 +371,11 @@ class Gateway:
         work: Awaitable[dict[str, Json]],
     ) -> dict[str, Json]:
         """Wait for something that is no call of a tool, and tell the observers of it."""
-        at, began = time.time(), time.perf_counter()
-        outcome: Outcome = "cancelled"
-        error: str | None = None
-        result: dict[str, Json] | None = None
-        try:
-            with self.calls.entered():
-                result = await work
-            outcome = "ok"
-            return result
-        except (asyncio.CancelledError, StoppedError):
-            error = self._given_up()
-            raise
-        except StoppingError as refusal:
-            outcome, error = "refused", refusal.message
-            raise
-        except Exception as failure:
-            outcome = "refused" if place is None and not is_continuation(params) else "failed"
-            error = one_line(str(failure), _ERROR_LIMIT)
-            raise
-        finally:
-            given = params.get("arguments")
-            record = CallRecord(
-                at=at,
-                principal=principal.name,
-                session=caller.key,
-                server="" if place is None else place.server,
-                tool=name,
-                via=via,
-                outcome=outcome,
-                seconds=time.perf_counter() - began,
-                result_size=0 if result is None else json_size(result),
-                arguments=given if is_object(given) else None,
-                error=error,
-            )
-            self.observers.fetched(record)
+        with recorded(self.observers, self.calls, via, name, caller, principal) as fetch:
+            fetch.server = None if place is None else place.server
+            fetch.params = params
+            fetch.result = await work
+            return fetch.result
 
     async def _at(
         self,

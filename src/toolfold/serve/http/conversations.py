@@ -21,15 +21,17 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from toolfold.serve.http.guard import App, Scope, Send
+from toolfold.serve.http.rate_limit import Receive
 from toolfold.serve.principals import principal_of
 
-__all__ = ["HEADER", "Conversation", "ConversationDoor", "Kept", "conversation_of"]
+__all__ = ["HEADER", "ConversationDoor", "HttpConversation", "Kept", "conversation_of"]
 
 HEADER = "toolfold-conversation"
 """The header in which a client may name its conversation; the cookie's name begins like it."""
@@ -42,14 +44,9 @@ _NAME = re.compile(r"[\x21-\x7e]{16,128}\Z")
 _KEY = "toolfold.conversation"
 _BAD_NAME = f"`{HEADER}` must be there once, with 16 to 128 visible characters\n"
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class HttpConversation:
     """The conversation of one request."""
 
     key: str
@@ -59,10 +56,10 @@ class Conversation:
     """Whether its client has shown that it can be told apart from others."""
 
 
-def conversation_of(scope: Mapping[str, Any]) -> Conversation:
+def conversation_of(scope: Mapping[str, Any]) -> HttpConversation:
     """Return the conversation that the door wrote into an ASGI scope, or one of its own."""
     found = scope.get(_KEY)
-    return found if isinstance(found, Conversation) else Conversation(_new_key())
+    return found if isinstance(found, HttpConversation) else HttpConversation(_new_key())
 
 
 class Kept(Protocol):
@@ -137,7 +134,7 @@ class ConversationDoor:
             return
         cookie = f"{HEADER}-{(scope.get('server') or (None, 0))[1]}"
         found = self._named(owner, named[0]) if named else self._returned(scope, owner, cookie)
-        conversation = found or Conversation(_new_key())
+        conversation = found or HttpConversation(_new_key())
         if not self._make_room(owner, conversation.key):
             await self._refuse(send, 429, "sessions", "too many sessions\n")
             return
@@ -153,16 +150,16 @@ class ConversationDoor:
 
     # ---- who it is
 
-    def _named(self, owner: str, name: str) -> Conversation:
+    def _named(self, owner: str, name: str) -> HttpConversation:
         digest = hashlib.sha256(f"{owner}\0{name}".encode()).hexdigest()
-        return Conversation(f"2026:{digest[:32]}", is_known=True)
+        return HttpConversation(f"2026:{digest[:32]}", is_known=True)
 
-    def _returned(self, scope: Scope, owner: str, cookie: str) -> Conversation | None:
+    def _returned(self, scope: Scope, owner: str, cookie: str) -> HttpConversation | None:
         """Return the conversation of a cookie, where we made it for this very principal."""
         for value in _cookies(_headers(scope, "cookie"), cookie):
             key = value.rpartition(".")[0]
             if hmac.compare_digest(value.encode(), self._signed(owner, key).encode()):
-                return Conversation(key, is_known=True)
+                return HttpConversation(key, is_known=True)
         return None
 
     def _signed(self, owner: str, key: str) -> str:
@@ -187,7 +184,7 @@ class ConversationDoor:
         self._drop(min(idle)[2])
         return True
 
-    def _enter(self, owner: str, conversation: Conversation) -> None:
+    def _enter(self, owner: str, conversation: HttpConversation) -> None:
         entry = self._entries.get(conversation.key)
         if entry is None:
             entry = self._entries[conversation.key] = _Entry(owner, 0, 0.0, False)

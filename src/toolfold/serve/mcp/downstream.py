@@ -55,7 +55,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
-from toolfold.serve.http.conversations import Conversation, conversation_of
+from toolfold.serve.http.conversations import HttpConversation, conversation_of
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
 from toolfold.sources.mcp.connection import Params
@@ -229,7 +229,7 @@ class Downstream:
         self._gateway = gateway
         self._local = local
         self._streams = 0
-        self._pipe = Conversation(f"2026:{uuid.uuid4().hex}", is_known=True)
+        self._pipe = HttpConversation(f"2026:{uuid.uuid4().hex}", is_known=True)
         self._answers: dict[str, Callable[[ClientRequest], Awaitable[dict[str, Json]]]] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -277,7 +277,7 @@ class Downstream:
         found = self._local if request is None else principal_of(request.scope)
         return self._gateway.narrowed(found)
 
-    def _conversation(self, context: Context) -> Conversation:
+    def _conversation(self, context: Context) -> HttpConversation:
         """Return the conversation of a client without a session, by its pipe or by the door."""
         return self._pipe if context.request is None else conversation_of(context.request.scope)
 
