@@ -140,6 +140,7 @@ class Dispatch:
         scope: Scope = EVERYTHING,
         room: AbstractAsyncContextManager[Any] | None = None,
         on_start: Callable[[], None] | None = None,
+        on_progress: Callable[[str, float | None], None] | None = None,
     ) -> CallResult:
         """Run a call of a real tool and return what it came to.
 
@@ -149,8 +150,9 @@ class Dispatch:
             scope: What the caller may use, for tools that call on its behalf.
             room: Entered before the source is asked; how many may be in it is the door's.
             on_start: Told when the source is asked: from then on it may have effects.
+            on_progress: Told how far the tool says it is, on the event loop.
         """
-        running = _Running(self._observers, call)
+        running = _Running(self._observers, call, on_progress)
         with self._spans.call(call.tool.name, call.tool.source or "") as span:
             try:
                 result = await self._guarded(running, located, scope, room, on_start)
@@ -255,8 +257,14 @@ class Dispatch:
 class _Running:
     """A call under way, as observers hear of it."""
 
-    def __init__(self, observers: Observers, call: PendingCall) -> None:
+    def __init__(
+        self,
+        observers: Observers,
+        call: PendingCall,
+        on_progress: Callable[[str, float | None], None] | None,
+    ) -> None:
         self._observers = observers
+        self._on_progress = on_progress
         self._at = time.time()
         self._began = time.perf_counter()
         self._loop = asyncio.get_running_loop()
@@ -296,7 +304,7 @@ class _Running:
             self._observers.started(self._record())
 
     def progressed(self, message: str, fraction: float | None) -> None:
-        if not self._observers:
+        if not self._observers and self._on_progress is None:
             return
         if threading.get_ident() == self._thread:
             self._tell_progress(message, fraction)
@@ -307,7 +315,11 @@ class _Running:
     def _tell_progress(self, message: str, fraction: float | None) -> None:
         is_stopped = self.context is not None and self.context.cancelled
         if not self._is_over and not is_stopped:  # else nobody waits any more
-            self._observers.progressed(self._record(), one_line(message, _SHOWN), fraction)
+            shown = one_line(message, _SHOWN)
+            if self._observers:
+                self._observers.progressed(self._record(), shown, fraction)
+            if self._on_progress is not None:
+                self._on_progress(shown, fraction)
 
     def ended(self, result: CallResult) -> CallRecord:
         self._is_over = True

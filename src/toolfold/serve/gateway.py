@@ -31,6 +31,7 @@ from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
+from toolfold.serve.mcp._progress import ProgressReports
 from toolfold.serve.mcp._results import as_errors, output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
@@ -278,11 +279,12 @@ class Gateway:
         try:
             located = self.pool.located(view.stock, tool.name, caller.key)
         except ServerDownError as error:
-            return text_result(error.for_model(tool), is_error=True)
+            return self._rejected(invocation, caller, principal, error.for_model(tool))
         room = self.pool.room(located.source)
         if room is not None and self.config.folding.applied(located.tool) != tool:
             # It became another tool since it was listed.
-            return text_result(prompts.not_available(tool.shown_name, ()), is_error=True)
+            gone = prompts.not_available(tool.shown_name, ())
+            return self._rejected(invocation, caller, principal, gone)
         is_revealed = view.reveals and tool.name in view.folded.bridge.folded
         call = PendingCall(
             tool,
@@ -293,8 +295,15 @@ class Gateway:
         )
 
         async def work(relayed: RelayedCall) -> dict[str, Json]:
-            own = replace(call, client=relayed)
-            done = await self._dispatch.run(own, located, scope=principal.scope, room=room)
+            reports = ProgressReports(relayed)
+            done = await self._dispatch.run(
+                replace(call, client=relayed),
+                located,
+                scope=principal.scope,
+                room=room,
+                on_progress=reports,
+            )
+            await reports.sent()
             if isinstance(done.error, MCPError):
                 raise done.error
             raw = done.output.raw
@@ -305,6 +314,14 @@ class Gateway:
 
         asks = self._approval.wants(tool)
         return await self._conduct(caller, params, located.source, work, asks=asks)
+
+    def _rejected(
+        self, invocation: Invocation, caller: Caller, principal: Principal, text: str
+    ) -> dict[str, Json]:
+        """Answer a call that nobody runs, and have that recorded."""
+        origin = Origin(principal.name, caller.key)
+        self._dispatch.rejected(invocation.tool.name, invocation.arguments, text, origin)
+        return text_result(text, is_error=True)
 
     # ---- on the way
 
@@ -391,7 +408,8 @@ class Gateway:
         self.calls.admit()
         if place is None:
             raise missing
-        upstream = self.pool.upstream(place.server, caller.key)
+        with as_errors():
+            upstream = self.pool.upstream(place.server, caller.key)
         request = {k: v for k, v in params.items() if k not in (*_CARRIED, "_meta")}
         request[key] = place.name
 
@@ -414,7 +432,8 @@ class Gateway:
         place = await find(principal, wanted)
         if place is None:
             raise MCPError(INVALID_PARAMS, f"nothing to complete for {one_line(wanted, 100)!r}")
-        upstream = self.pool.upstream(place.server, caller.key)
+        with as_errors():
+            upstream = self.pool.upstream(place.server, caller.key)
         if not upstream.can("completions"):
             return {"completion": {"values": []}}
         request = {k: v for k, v in params.items() if k != "_meta"}

@@ -99,6 +99,7 @@ class Pool:
         self._auth = auth
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
+        self._is_full = False
         self._served: dict[str, int] = {}
         self.stock = Stock(0, (), {}, {})
         self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
@@ -296,7 +297,11 @@ class Pool:
         own = self._by_client.get((server, client))
         if own is None:
             if len(self._by_client) >= OWN_AT_MOST:
+                if not self._is_full:  # once, until there is room again
+                    _log.warning("there are %d servers for single clients: no more", OWN_AT_MOST)
+                self._is_full = True
                 raise ServerDownError(server, "serves too many clients already", lost=False)
+            self._is_full = False
             own = self._by_client[server, client] = self._made(shared.server, client=client)
             own.run()
         return own
