@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 from support.gateways import ERAS, Seen, client, gateway, odd, run, said, until
 from support.served import Served, gone
-from support.servers.place import SECONDS, Place, prepared
+from support.servers.place import SECONDS, Place, command, prepared
 from toolfold import prompts
 from toolfold.config.serve_settings import ServeSettings
 
@@ -152,6 +155,28 @@ def test_a_hang_up_is_logged_and_stops_nothing(place: Place, options: tuple[str,
         served.process.send_signal(signal.SIGHUP)  # however often
         served.end("SIGTERM")
         ended_in_order(served)
+
+
+def test_a_terminal_that_is_closed_does_not_stop_it(place: Place) -> None:
+    child, terminal = pty.fork()
+    if not child:
+        program, *arguments = command(place, "--http", "127.0.0.1:0")
+        environment = {**os.environ, **place.environment, "TERM": "xterm"}
+        os.execve(program, [program, *arguments], environment)
+    shown = b""
+    while b"ready, 12 tools" not in shown or b"/mcp" not in shown:
+        shown += os.read(terminal, 65536)
+    found = re.search(rb"http://127.0.0.1:\d+/", shown)
+    assert found is not None
+
+    os.close(terminal)
+
+    for _ in range(3):
+        health = httpx2.get(f"{found[0].decode()}healthz")
+        assert health.status_code == 200
+    os.kill(child, signal.SIGTERM)
+    assert os.waitpid(child, 0)[1] == 0
+    gone(place)
 
 
 @pytest.mark.parametrize("mode", ERAS)
