@@ -51,6 +51,9 @@ TRUST_LOOKS = 2.0
 PARTING = 1.0
 """How long a client has to take what is still to be said at the end, in seconds."""
 
+ONE_MORE = 0.1
+"""How long a client that has its answers has to ask one thing more, in seconds."""
+
 SPAWNING = 0.1
 """How long servers' processes are waited for before anything else is done, in seconds."""
 
@@ -282,6 +285,8 @@ async def _drained(gateway: Gateway, stopped: asyncio.Event, console: Console) -
     await gateway.drain()
     try:
         async with asyncio.timeout(PARTING):
+            await console.all_answered()
+            await asyncio.sleep(ONE_MORE)
             await console.all_answered()
     except TimeoutError:
         _log.debug("the client does not read what is left to be said")

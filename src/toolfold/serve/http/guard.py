@@ -18,6 +18,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEALTH_PATH = "/healthz"
 METRICS_PATH = "/metrics"
+
+_ONE_MORE = 0.1
+"""How long nobody must have asked before the last streams end, in seconds: a client that has
+its answer may ask one thing more, as for the list of tools."""
 
 _STOPPING = "the gateway is stopping\n"
 _TEXT = ((b"content-type", b"text/plain; charset=utf-8"),)
@@ -280,11 +285,17 @@ class Guard:
         finally:
             del self._under_way[task]
 
+    def _answers_under_way(self) -> list[asyncio.Task[Any]]:
+        return [task for task, is_stream in self._under_way.items() if not is_stream]
+
     async def close(self, seconds: float) -> None:
         """Let answers that are on their way arrive, and end what would go on for ever."""
-        answers = [task for task, is_stream in self._under_way.items() if not is_stream]
-        if answers:
-            await asyncio.wait(answers, timeout=seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.sleep(_ONE_MORE)
+                while answers := self._answers_under_way():
+                    await asyncio.wait(answers)
+                    await asyncio.sleep(_ONE_MORE)
         self._is_closed = True
         rest = list(self._under_way)
         for task in rest:
@@ -330,7 +341,7 @@ class Guard:
     def _check_closing(self, scope: Scope) -> None:
         """Refuse whoever begins to ask when the gateway is stopping."""
         begins = _opens(scope) or _headers(scope, b"mcp-method") == ["server/discover"]
-        if begins and self._is_closing():
+        if self._is_closed or (begins and self._is_closing()):
             raise _Refusal(503, "stopping", _STOPPING, ((b"retry-after", b"5"),))
 
     def _check_presence(self, scope: Scope, principal: Principal) -> Visit:
