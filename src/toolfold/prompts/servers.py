@@ -17,6 +17,8 @@ __all__ = [
     "HELD_BACK",
     "INSTRUCTIONS",
     "NAMED_INSTRUCTIONS",
+    "STOPPED",
+    "STOPPING",
     "absent_in_short",
     "absent_source",
     "absent_sources",
@@ -72,6 +74,15 @@ ABSENT_AT_MOST = 5
 _CAUSE_LIMIT = 160
 
 FAILED_WORDLESS = "It failed, and its server does not say why."
+
+STOPPING = (
+    "Not run: the gateway is stopping and takes no new calls. Try once more when it is back, or "
+    "go on without it."
+)
+STOPPED = (
+    "The gateway was stopped before this ended. It may have had effects: look what has become of "
+    "it before you try once more."
+)
 
 
 def question(tool: str, server: str | None, arguments: str) -> str:

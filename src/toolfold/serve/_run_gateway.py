@@ -1,8 +1,9 @@
 """The gateway as a process: over standard input and output, or over HTTP.
 
 Servers' processes are started before the protocol's library is imported, which takes half
-a second that they can use. The process ends on a signal and, on standard input, when the
-client closes it; either way, and at whatever moment, nothing that was started stays behind.
+a second that they can use. The process ends on a signal, once calls under way have had a
+while to end, and, on standard input, when the client closes it; either way, and at whatever
+moment, nothing that was started stays behind.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ TRUST_LOOKS = 2.0
 
 PARTING = 1.0
 """How long a client has to take what is still to be said at the end, in seconds."""
+
+ONE_MORE = 0.1
+"""How long a client that has its answers has to ask one thing more, in seconds."""
 
 SPAWNING = 0.1
 """How long servers' processes are waited for before anything else is done, in seconds."""
@@ -275,9 +279,22 @@ async def _stdio(
             options = server.create_initialization_options()
             await _first(
                 asyncio.create_task(server.run(read, write, options)),
-                asyncio.create_task(stopped.wait()),
+                asyncio.create_task(_drained(gateway, stopped, console)),
                 asyncio.create_task(console.closed.wait()),
             )
+
+
+async def _drained(gateway: Gateway, stopped: asyncio.Event, console: Console) -> None:
+    """Wait until it is time to stop, calls under way have ended and their answers are sent."""
+    await stopped.wait()
+    await gateway.drain()
+    try:
+        async with asyncio.timeout(PARTING):
+            await console.all_answered()
+            await asyncio.sleep(ONE_MORE)
+            await console.all_answered()
+    except TimeoutError:
+        _log.debug("the client does not read what is left to be said")
 
 
 async def _http(
@@ -345,6 +362,9 @@ async def _listen(
         asyncio.create_task(_tell_address(server, host, live, report)),
     ]
     await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done():
+        await gateway.drain()
+        await app.close(PARTING)
     server.should_exit = True
     for task in others:
         task.cancel()

@@ -82,6 +82,7 @@ def tools() -> list[dict[str, Any]]:
     names = [
         "echo", "read", "put", "write", "hang", "pid", "die", "flood", "refuse", "child",
         "detach", *([f"now_{changes}"] if "changing" in FLAGS else []),
+        *(["wait"] if "waits" in FLAGS else []),
     ]  # fmt: skip
     found: list[Any] = [
         {
@@ -151,6 +152,9 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         end()
     if name == "hang":
         time.sleep(600)
+    elif name == "wait":  # for a file
+        while not os.path.exists(x):
+            time.sleep(0.01)
     elif name == "die":
         end()
     elif name == "pid":

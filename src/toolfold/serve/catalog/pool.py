@@ -103,6 +103,7 @@ class Pool:
         self._auth = auth
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
+        self._is_full = False
         self._served: dict[str, int] = {}
         self._known: dict[str, tuple[Tool, ...]] = {}
         self.stock = Stock(0, (), {}, {})
@@ -338,7 +339,11 @@ class Pool:
         own = self._by_client.get((server, client))
         if own is None:
             if len(self._by_client) >= OWN_AT_MOST:
+                if not self._is_full:  # once, until there is room again
+                    _log.warning("there are %d servers for single clients: no more", OWN_AT_MOST)
+                self._is_full = True
                 raise ServerDownError(server, "serves too many clients already", lost=False)
+            self._is_full = False
             own = self._by_client[server, client] = self._made(shared.server, client=client)
             own.run()
         return own
@@ -352,6 +357,10 @@ class Pool:
         """How many calls are running."""
         asked = sum(len(upstream.in_flight) for upstream in self.all)
         return asked + sum(room.running for room in self._rooms.values())
+
+    def keeps(self, client: str) -> bool:
+        """Whether servers run for one client alone."""
+        return any(own == client for _, own in self._by_client)
 
     async def forget(self, client: str) -> None:
         """End the servers that ran for one client alone."""

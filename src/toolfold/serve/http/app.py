@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, App, Guard
+from toolfold.serve.http.conversations import ConversationDoor
+from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, Guard
 from toolfold.serve.mcp.downstream import make_server
 from toolfold.serve.principals import local_principal
 
@@ -28,7 +29,7 @@ def make_app(
     *,
     metrics: Callable[[], str] | None = None,
     refused: Callable[[str], None] = lambda reason: None,
-) -> App:
+) -> Guard:
     """Return the application.
 
     Args:
@@ -43,6 +44,8 @@ def make_app(
     settings = gateway.config.serve
 
     async def health(request: Request) -> Response:
+        if gateway.calls.is_closing:
+            return JSONResponse({"status": "stopping"}, status_code=503)
         return JSONResponse({"status": "ok"})
 
     async def measured(request: Request) -> Response:
@@ -62,4 +65,18 @@ def make_app(
             Route(METRICS_PATH, measured),
         ],
     )
-    return Guard.of(inner, settings, host, refused=refused)  # pyright: ignore[reportArgumentType]
+    door = ConversationDoor(
+        inner,  # pyright: ignore[reportArgumentType]
+        gateway,
+        idle=settings.session_idle,
+        each=settings.sessions_per_token,
+        in_all=settings.max_sessions,
+        refused=refused,
+    )
+    return Guard.of(
+        door,
+        settings,
+        host,
+        refused=refused,
+        is_closing=lambda: gateway.calls.is_closing,
+    )

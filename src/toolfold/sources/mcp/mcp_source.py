@@ -23,6 +23,7 @@ from toolfold.sources.calls import CallClock, CallContext, Refusal
 from toolfold.sources.mcp._exposed_names import Route
 from toolfold.sources.mcp._questions import signed, signed_result
 from toolfold.sources.mcp._results import AgentCaller, output_of_result
+from toolfold.sources.mcp._timeout_clock import TimeoutClock
 from toolfold.sources.mcp._tool_list import DESCRIPTION_LIMIT, ToolList
 from toolfold.sources.mcp._wishes import Wishes
 from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_session_lost
@@ -352,7 +353,7 @@ class McpSource(Source):
             return await self._sent(connection, method, params, call, schema)
         # The wait for its turn counts: a client is not kept for longer than it was told.
         async with asyncio.timeout(patience) as deadline:
-            call.clock = _TimeoutClock(deadline, patience)
+            call.clock = TimeoutClock(deadline, patience)
             try:
                 return await self._sent(connection, method, params, call, schema)
             finally:
@@ -451,23 +452,6 @@ class McpSource(Source):
     def disconnected(self) -> None:
         """The connection is over."""
         self.wishes.disconnected()
-
-
-class _TimeoutClock(CallClock):
-    """The clock of a request that is no tool call."""
-
-    def __init__(self, deadline: asyncio.Timeout, patience: float | None) -> None:
-        self._deadline = deadline
-        self._patience = patience
-
-    def pause(self) -> None:
-        """Let it stand still."""
-        self._deadline.reschedule(None)
-
-    def go_on(self) -> None:
-        """Start it again, with all its time."""
-        if self._patience is not None:
-            self._deadline.reschedule(asyncio.get_running_loop().time() + self._patience)
 
 
 @contextmanager
