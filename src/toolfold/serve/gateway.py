@@ -44,6 +44,7 @@ from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.merged import Sources
 from toolfold.sources.source import Source
 from toolfold.tool import Json, is_object
+from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -115,6 +116,7 @@ class Gateway:
             manifests=manifests,
             children=children,
             auth=auth,
+            reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
         )
         self._others = Sources(sources)
         for source in sources:
@@ -241,7 +243,9 @@ class Gateway:
         except ServerDownError as error:
             return text_result(error.for_model(tool), is_error=True)
         room = self.pool.room(located.source)
-        if room is not None and self.config.folding.applied(located.tool) != tool:
+        own = located.tool
+        listed = own if own.name == tool.name else served_as(own, tool.name)
+        if room is not None and self.config.folding.applied(listed) != tool:
             # It became another tool since it was listed.
             return text_result(prompts.not_available(tool.shown_name, ()), is_error=True)
         is_revealed = view.reveals and tool.name in view.folded.bridge.folded

@@ -94,6 +94,13 @@ class Server:
         "Whether to keep to the revisions before 2026-07-28, for a server that asks its "
         "questions only there.",
     )
+    prefix: str | None = setting(
+        None,
+        "What stands before its tools' and prompts' own names, with `__` between, in place of "
+        "its name. Empty, nothing does: they keep their own names, but for those that hold "
+        "`__`, that clients do not take, or that an earlier server or the bridge has. Patterns "
+        "in `allow` and `deny` still go by the server's name.",
+    )
     allow: tuple[str, ...] = setting(
         ("*",),
         "Patterns over its tools' own names; the others do not exist.",
