@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version as installed
 from itertools import count
 from typing import Any, TypeAlias, cast
@@ -34,6 +34,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_PARAM_HEADER_PREFIX, validate_mcp_param_headers
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -54,6 +55,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolfold import prompts
+from toolfold._json_values import compact_bytes
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
@@ -66,12 +68,15 @@ __all__ = ["Downstream", "make_server"]
 _log = logging.getLogger(__name__)
 _STATE = "toolfold.client"
 _STREAMS_AT_MOST = 1024
+_PARAM_HEADER = MCP_PARAM_HEADER_PREFIX.lower()
 _requests = count()
 _NEEDS = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+_REMOVED = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""What 2026-07-28 no longer has: the library says so."""
 _EVENTS = {
     "tools": ToolsListChanged,
     "prompts": PromptsListChanged,
@@ -173,6 +178,12 @@ class ClientRequest:
         self._meta: Params = meta if is_object(meta) else {}
 
     @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the request, where it came over HTTP."""
+        request = self._context.request
+        return None if request is None else request.headers
+
+    @property
     def capabilities(self) -> Params:
         """What the client can do."""
         if self.client is not None:
@@ -242,10 +253,11 @@ class Downstream:
             return await self._noted(context, call_next)
         if context.method == "subscriptions/listen":
             return await self._listen(context)
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         answer = self._answers.get(context.method)
-        if answer is None:
+        if answer is None or (is_modern and context.method in _REMOVED):
             return await call_next(context)
-        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if is_modern:
             principal = self._principal(context)
             exchange = ClientRequest(context, principal, None, self._modern_key(context, principal))
             result = await answer(exchange)
@@ -305,7 +317,30 @@ class Downstream:
         return _listed(exchange, "tools", tools)
 
     async def _call_tool(self, exchange: ClientRequest) -> dict[str, Json]:
+        if exchange.is_modern and exchange.headers is not None:
+            await self._check_headers(exchange, exchange.headers)
         return await self._gateway.call_tool(exchange, exchange.principal, exchange.params)
+
+    async def _check_headers(self, exchange: ClientRequest, headers: Mapping[str, str]) -> None:
+        """Refuse a call whose `Mcp-Param-` headers say something else than its arguments.
+
+        A tool's headers are known from the list that the client itself gets: whoever does
+        not see the tool hears nothing of them.
+        """
+        name, given = exchange.params.get("name"), exchange.params.get("arguments")
+        arguments = given if is_object(given) else {}
+        if not isinstance(name, str) or not (
+            arguments or any(key.startswith(_PARAM_HEADER) for key in headers)
+        ):
+            return
+        tools, _ = await self._gateway.list_tools(exchange.principal, exchange.key)
+        listed = next((tool for tool in tools if tool.get("name") == name), None)
+        schema = None if listed is None else listed.get("inputSchema")
+        if not is_object(schema) or b"x-mcp-header" not in compact_bytes(schema):
+            return
+        rejection = validate_mcp_param_headers(schema, arguments, headers)
+        if rejection is not None:
+            raise MCPError(rejection.code, rejection.message, rejection.data)
 
     # ---- resources and prompts
 
@@ -426,7 +461,7 @@ def make_server(gateway: Gateway, local: Principal) -> Server[Any]:
         local: Who clients over standard input and output are.
     """
     names = prompts.bridge_names(gateway.config.folding.bridge_prefix)
-    # The schema lookup is there to keep the library from listing all tools at each call.
+    # The library would list all tools at each call; the middleware knows what it has listed.
     server = _Server(
         "toolfold",
         version=installed("toolfold"),
