@@ -52,9 +52,7 @@ PROMPTS = (
     Prompt(
         name="test_prompt_with_embedded_resource",
         description="A prompt with a resource in it.",
-        arguments=[
-            PromptArgument(name="resourceUri", description="What to embed", required=True)
-        ],
+        arguments=[PromptArgument(name="resourceUri", description="What to embed", required=True)],
     ),
     Prompt(name="test_prompt_with_image", description="A prompt with a picture in it."),
     Prompt(name="test_input_required_result_prompt", description="A prompt that asks first."),

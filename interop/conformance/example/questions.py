@@ -33,6 +33,7 @@ __all__ = [
     "asks_between",
     "form",
     "input_required",
+    "listed_roots",
     "one_field",
     "roots",
     "sampled",

@@ -14,7 +14,6 @@ from mcp_types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     CallToolRequestParams,
     CallToolResult,
-    ElicitResult,
     Tool,
 )
 
@@ -135,17 +134,12 @@ async def test_reconnection(context: Context, params: CallToolRequestParams) -> 
     return said("Answered after the stream was closed.")
 
 
-# ---- questions in the middle of a call
+# ---- questions in the middle of a call, which only the revisions before 2026-07-28 have
 
 
 @tool("Has the client's model write something.", strings("prompt"))
 async def test_sampling(context: Context, params: CallToolRequestParams) -> Any:
     question = ask.sampling(str((params.arguments or {}).get("prompt", "")))
-    if ask.asks_between(context):
-        written = ask.sampled(params, "answer")
-        if written is None:
-            return ask.input_required({"answer": question})
-        return said(f"LLM response: {written}")
     done = await context.session.create_message(
         question.params.messages,
         max_tokens=question.params.max_tokens,
@@ -154,21 +148,9 @@ async def test_sampling(context: Context, params: CallToolRequestParams) -> Any:
     return said(f"LLM response: {getattr(done.content, 'text', done.content)}")
 
 
-async def elicited(
-    context: Context, params: CallToolRequestParams, message: str, schema: dict[str, Any]
-) -> Any:
-    """Have the client's person fill in a form; return the answer, or the question as a result."""
-    if ask.asks_between(context):
-        found = ask.answer(params, "form")
-        if isinstance(found, ElicitResult):
-            return found
-        return ask.input_required({"form": ask.form(message, schema)})
-    return await context.session.elicit_form(message, schema, context.request_id)
-
-
-def filled_in(found: Any, opening: str) -> Any:
-    if not isinstance(found, ElicitResult):
-        return found
+async def elicited(context: Context, message: str, schema: dict[str, Any], opening: str) -> Any:
+    """Have the client's person fill in a form, and tell what was written."""
+    found = await context.session.elicit_form(message, schema, context.request_id)
     return said(f"{opening}: action={found.action}, content={json.dumps(found.content)}")
 
 
@@ -183,7 +165,7 @@ async def test_elicitation(context: Context, params: CallToolRequestParams) -> A
         "required": ["username", "email"],
     }
     message = str((params.arguments or {}).get("message", ""))
-    return filled_in(await elicited(context, params, message, schema), "User response")
+    return await elicited(context, message, schema, "User response")
 
 
 @tool("Asks with a default for every kind of field.")
@@ -200,8 +182,7 @@ async def test_elicitation_sep1034_defaults(context: Context, params: CallToolRe
         },
         "required": [],
     }
-    found = await elicited(context, params, "Please look at the defaults", schema)
-    return filled_in(found, "Elicitation completed")
+    return await elicited(context, "Please look at the defaults", schema, "Elicitation completed")
 
 
 def titled(*pairs: tuple[str, str]) -> list[dict[str, str]]:
@@ -228,8 +209,7 @@ async def test_elicitation_sep1330_enums(context: Context, params: CallToolReque
         },
         "required": [],
     }
-    found = await elicited(context, params, "Please choose", schema)
-    return filled_in(found, "Elicitation completed")
+    return await elicited(context, "Please choose", schema, "Elicitation completed")
 
 
 # ---- questions as results

@@ -29,6 +29,7 @@ from toolfold.tool import Json, is_array, is_object
 __all__ = ["Read", "read_servers"]
 
 _PLAIN = ("oauth", "lazy", "per_session", "handshake", "allow", "deny")
+_OAUTH = ("oauth_client_id", "oauth_client_secret")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)?")
 
 
@@ -165,7 +166,14 @@ class _Reader:
                 "cwd": None if cwd is None else self._home(self._text("cwd", cwd)),
             }
         else:
-            own = {"url": self._url(), "headers": MappingProxyType(self._mapping("headers"))}
+            own = {
+                "url": self._url(),
+                "headers": MappingProxyType(self._mapping("headers")),
+                "oauth_port": self._own("oauth_port"),
+                **{
+                    key: self._text(key, self._values[key]) for key in _OAUTH if key in self._values
+                },
+            }
         return Server(**common, **own, hidden=tuple(dict.fromkeys(self._hidden)))
 
     def _look_at_unknown(self, *, is_own: bool) -> None:
