@@ -8,9 +8,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+import yaml
 
 __all__ = ["Check", "Missing", "Suite", "installed"]
 
@@ -20,6 +23,9 @@ NODE = PARTS / "node_modules" / ".bin" / "node"
 SUITE = PARTS / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 SEVERITY = ("SUCCESS", "INFO", "SKIPPED", "WARNING", "FAILURE")
 _TIME = re.compile(r"-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\Z")
+EXTENSIONS = ("tasks-",)
+"""Scenarios of extensions that the protocol's Python library does not have."""
+
 _LONGEST_RUN = 900
 _LONGEST_INSTALL = 600
 _NOT_CHECKS = frozenset(
@@ -57,23 +63,44 @@ class Suite:
 
     def against(self, url: str, revision: str, folder: Path) -> Results:
         """Run what a revision asks of servers against an address."""
-        return self._run(["server", "--url", url], revision, folder, {})
+        which = ["--requirements", revision]
+        found = self._run(["server", "--url", url], which, folder, {})
+        return {c: s for c, s in found.items() if not c.scenario.startswith(EXTENSIONS)}
 
     def of_client(
         self, command: str, revision: str, folder: Path, env: Mapping[str, str]
     ) -> Results:
-        """Run what a revision asks of clients: a command, started with a server's address."""
-        arguments = ["client", "--command", command, "--timeout", "60000"]
-        return self._run(arguments, revision, folder, env)
+        """Run what a revision asks of clients: a command, started with a server's address.
+
+        One scenario after the other, two at a time: the suite would start all at once.
+        """
+        path = self.script.parents[1] / "requirements" / f"{revision}.yaml"
+        scenarios = yaml.safe_load(path.read_text("utf-8"))["client"]
+        shutil.rmtree(folder, ignore_errors=True)
+        with ThreadPoolExecutor(2) as pool:
+            made = pool.map(
+                lambda s: self._run(
+                    ["client", "--command", command, "--timeout", "60000"],
+                    ["--scenario", s, "--spec-version", revision],
+                    folder / s.replace("/", "_"),
+                    env,
+                ),
+                scenarios,
+            )
+            return {
+                check._replace(scenario=scenario): status
+                for scenario, results in zip(scenarios, made, strict=True)
+                for check, status in results.items()
+            }
 
     def _run(
-        self, arguments: list[str], revision: str, folder: Path, env: Mapping[str, str]
+        self, arguments: list[str], which: list[str], folder: Path, env: Mapping[str, str]
     ) -> Results:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         command = [str(self.node), str(self.script), *arguments]
         done = subprocess.run(
-            [*command, "--requirements", revision, "--output-dir", str(folder)],
+            [*command, *which, "--output-dir", str(folder)],
             capture_output=True,
             text=True,
             timeout=_LONGEST_RUN,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from conformance.suite import Check, Results
@@ -69,6 +70,8 @@ def as_json(runs: Sequence[Run], named: Mapping[str, Mapping[Check, str]]) -> di
     }
 
 
+_PAGE = Path(__file__).with_name("page.md")
+
 _TITLES = {
     "off": "Nothing folded: `enabled: off`",
     "auto": "As it comes: `enabled: auto`",
@@ -82,7 +85,7 @@ def as_markdown(runs: Sequence[Run], named: Mapping[str, Mapping[Check, str]]) -
     for run in runs:
         by_subject.setdefault(run.subject, {})[run.revision] = run
     direct = by_subject.get("direct", {})
-    parts: list[str] = []
+    parts: list[str] = [_PAGE.read_text("utf-8").strip()]
     for subject, own in by_subject.items():
         if subject in _TITLES and direct:
             parts.append(_table(_TITLES[subject], direct, own))
