@@ -10,7 +10,7 @@ INTEROP_READY := $(INTEROP)/.ready
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test lint check $(TYPES) format bench chaos attacks live interop clean
+.PHONY: demo test lint check $(TYPES) format bench chaos attacks live interop conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -50,8 +50,11 @@ live: $(READY) $(LIVE_READY)  ## hold a conversation with a real model server
 interop: $(INTEROP_READY)  ## the gateway between real clients and real servers from npm and PyPI
 	$(INTEROP)/venv/bin/python -m pytest interop -n 2
 
+conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
+	PYTHONPATH=interop $(BIN)/python -m conformance
+
 clean:
-	rm -rf $(VENV) $(LIVE) $(INTEROP) .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from support.gateways import ODD, Seen, client, gateway, odd, run, said, until
 from support.machine import is_alive
-from toolfold.sources.mcp._timeout_clock import TimeoutClock
+from toolfold.sources.mcp._clocks import TimeoutClock
 from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")

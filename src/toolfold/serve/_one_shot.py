@@ -234,7 +234,7 @@ def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
     def owns(source: str) -> bool:
         return name.startswith(exposed_name(source, "x")[:-1])
 
-    servers = tuple(server for server in config.servers if owns(server.name))
+    servers = tuple(s for s in config.servers if owns(s.name) or (s.prefix and owns(s.prefix)))
     functions = tuple(entry for entry in config.functions if owns(entry.name))
     if len(servers) + len(functions) != 1:
         return config

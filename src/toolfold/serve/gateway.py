@@ -46,6 +46,7 @@ from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.merged import Sources
 from toolfold.sources.source import Source
 from toolfold.tool import Json, is_object
+from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -118,6 +119,7 @@ class Gateway:
             manifests=manifests,
             children=children,
             auth=auth,
+            reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
         )
         self._others = Sources(sources)
         for source in sources:
@@ -244,7 +246,7 @@ class Gateway:
         self, caller: Caller, principal: Principal, params: Mapping[str, Json], remembers: bool
     ) -> dict[str, Json]:
         if is_continuation(params):
-            return await self.parking.conduct(caller, params, _never)
+            return await self.parking.take_up(caller, params)
         name = params.get("name")
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, "a call needs a `name`")
@@ -288,7 +290,9 @@ class Gateway:
         except ServerDownError as error:
             return self._rejected(invocation, caller, principal, error.for_model(tool))
         room = self.pool.room(located.source)
-        if room is not None and self.config.folding.applied(located.tool) != tool:
+        own = located.tool
+        listed = own if own.name == tool.name else served_as(own, tool.name)
+        if room is not None and self.config.folding.applied(listed) != tool:
             # It became another tool since it was listed.
             gone = prompts.not_available(tool.shown_name, ())
             return self._rejected(invocation, caller, principal, gone)
@@ -411,7 +415,7 @@ class Gateway:
         missing: MCPError,
     ) -> dict[str, Json]:
         if is_continuation(params):
-            return await self.parking.conduct(caller, params, _never)
+            return await self.parking.take_up(caller, params)
         self.calls.admit()
         if place is None:
             raise missing
@@ -494,7 +498,3 @@ def _may_ask(source: Source) -> bool:
     if not isinstance(source, McpSource):
         return False
     return source.connection is None or not source.connection.is_modern
-
-
-async def _never(call: RelayedCall) -> Json:
-    raise AssertionError("a continued call has begun long ago")

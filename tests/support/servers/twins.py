@@ -405,11 +405,11 @@ class Twins:
         return Side(made, url, folder, http)
 
 
-def scoped(name: str, folder: Path, content: Mapping[str, Any]) -> Server:
+def scoped(name: str, folder: Path, content: Mapping[str, Any], **more: Any) -> Server:
     """A server that has just what it is given."""
     env = {"WHO": name, "PIDS": str(folder), "CONTENT": json.dumps(content)}
     args = ("-S", "-E", SCOPED)
-    return Server(name, "stdio", command=sys.executable, args=args, env=env)
+    return Server(name, "stdio", command=sys.executable, args=args, env=env, **more)
 
 
 @asynccontextmanager

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolfold.serve.http.conversations import ConversationDoor
+from toolfold.serve.http.events import ResumableSessions
 from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, Guard
 from toolfold.serve.mcp.downstream import make_server
 from toolfold.serve.principals import local_principal
@@ -53,17 +56,21 @@ def make_app(
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     server = make_server(gateway, local_principal(settings))
-    inner = server.streamable_http_app(
-        streamable_http_path=PATH,
+    sessions = ResumableSessions(
+        server,
         max_request_body_size=settings.body_limit,
         session_idle_timeout=settings.session_idle,
         max_sessions=settings.max_sessions,
         # The door in front checks hosts and origins, and knows more of them.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=[
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    inner = Starlette(
+        routes=[
+            Route(PATH, StreamableHTTPASGIApp(sessions)),
             Route(HEALTH_PATH, health),
             Route(METRICS_PATH, measured),
         ],
+        lifespan=lambda app: sessions.run(),
     )
     door = ConversationDoor(
         inner,  # pyright: ignore[reportArgumentType]

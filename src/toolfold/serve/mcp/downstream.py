@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version as installed
 from itertools import count
 from typing import Any, TypeAlias, cast
@@ -56,6 +56,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.conversations import HttpConversation, conversation_of
+from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
 from toolfold.sources.mcp.connection import Params
@@ -73,6 +74,8 @@ _NEEDS = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+_REMOVED = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""What 2026-07-28 no longer has: the library says so."""
 _EVENTS = {
     "tools": ToolsListChanged,
     "prompts": PromptsListChanged,
@@ -181,6 +184,12 @@ class ClientRequest:
         self._meta: Params = meta if is_object(meta) else {}
 
     @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the request, where it came over HTTP."""
+        request = self._context.request
+        return None if request is None else request.headers
+
+    @property
     def capabilities(self) -> Params:
         """What the client can do."""
         if self.client is not None:
@@ -250,10 +259,11 @@ class Downstream:
             return await self._noted(context, call_next)
         if context.method == "subscriptions/listen":
             return await self._listen(context)
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         answer = self._answers.get(context.method)
-        if answer is None:
+        if answer is None or (is_modern and context.method in _REMOVED):
             return await call_next(context)
-        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if is_modern:
             conversation = self._conversation(context)
             exchange = ClientRequest(
                 context,
@@ -321,6 +331,14 @@ class Downstream:
         return _listed(exchange, "tools", tools)
 
     async def _call_tool(self, exchange: ClientRequest) -> dict[str, Json]:
+        headers = exchange.headers if exchange.is_modern else None
+        if headers is not None and speaks_of_arguments(exchange.params, headers):
+            # A tool's headers are known from the list that the client itself gets: whoever
+            # does not see the tool hears nothing of them.
+            tools, _ = await self._gateway.list_tools(
+                exchange.principal, exchange.key, remembers=exchange.remembers
+            )
+            check_headers(exchange.params, headers, tools)
         return await self._gateway.call_tool(
             exchange, exchange.principal, exchange.params, remembers=exchange.remembers
         )
@@ -442,7 +460,7 @@ def make_server(gateway: Gateway, local: Principal) -> Server[Any]:
         local: Who clients over standard input and output are.
     """
     folding = gateway.config.folding
-    # The schema lookup is there to keep the library from listing all tools at each call.
+    # The library would list all tools at each call; the middleware knows what it has listed.
     server = _Server(
         "toolfold",
         version=installed("toolfold"),

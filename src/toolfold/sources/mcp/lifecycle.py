@@ -17,7 +17,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp.shared.exceptions import MCPError
 
@@ -25,6 +25,7 @@ from toolfold._bounds import one_line
 from toolfold.absent import AbsentSource
 from toolfold.redact import Redactor
 from toolfold.sources.mcp._server_errors import ServerDownError, SignInError
+from toolfold.sources.mcp._tasks import heard, leaf
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 from toolfold.sources.mcp.transports._process import Child, start
@@ -130,6 +131,7 @@ class Lifecycle:
         self._digest = ""
         self._next_try = math.inf
         self._was_ready = False
+        self._is_older = self._is_anew = False
         self._refusal: int | None = None
         self._last_words = ""
         self._task: asyncio.Task[None] | None = None
@@ -269,6 +271,12 @@ class Lifecycle:
             self.connection = None
             self._over.set()
 
+    def begin_older(self) -> None:
+        """Start anew in a revision before 2026-07-28, where the server speaks one."""
+        if self.connection is not None:
+            self._is_older = self._is_anew = True
+            self.lost(self.connection)
+
     def tools_changed(self) -> None:
         """The server says that its tools changed: they are read again soon."""
         self._dirty.set()
@@ -283,7 +291,8 @@ class Lifecycle:
         pause = FIRST_PAUSE
         while True:
             # One that cannot start is reported once, not at every try.
-            quietly = self.state == "failed"
+            quietly = self.state == "failed" or self._is_anew
+            self._is_anew = False
             self._move("starting", self.error, self.cause, quietly=quietly)
             self._over.clear()
             self._was_ready = False
@@ -297,6 +306,8 @@ class Lifecycle:
                 _log.debug("server %s", self.name, exc_info=True)
             finally:
                 self.connection = None
+            if self._is_anew:
+                continue
             if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
                 pause = FIRST_PAUSE
             said = f": {self._last_words}" if self._last_words else ""
@@ -364,7 +375,7 @@ class Lifecycle:
 
     async def _begin(self, connection: Connection, child: Child | None) -> None:
         try:
-            await connection.negotiate(handshake=self.server.handshake)
+            await connection.negotiate(handshake=self.server.handshake, older_first=self._is_older)
             tools = await self._read(connection, "tools")
         except MCPError as error:
             if child is not None and is_gone(error):
@@ -435,7 +446,7 @@ class Lifecycle:
 
     def _explain(self, error: BaseException) -> str:
         """Return why it is not there; what the server itself says of it goes to its last words."""
-        error = _leaf(error)
+        error = leaf(error)
         if isinstance(error, TimeoutError):
             text = f"did not answer within {self._patience:g} s"
         elif isinstance(error, ServerDownError):
@@ -473,17 +484,3 @@ class Lifecycle:
             )  # fmt: skip
         else:
             _log.debug("server %s printed: %s", self.name, text[:_RUBBISH_SHOWN])
-
-
-def _leaf(error: BaseException) -> BaseException:
-    """Return what went wrong within groups of errors."""
-    while isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        error = group.exceptions[0]
-    return error
-
-
-def heard(task: asyncio.Task[Any]) -> None:
-    """Take note of how a task ended, so that nobody else has to."""
-    if not task.cancelled() and task.exception() is not None:
-        _log.debug("a task ended: %r", task.exception())

@@ -1,12 +1,14 @@
-"""The clock of a request that is no tool call: it is in no dispatch, which would have one."""
+"""The clocks of requests to a server: they stand still while a person is asked."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from toolfold.sources.calls import CallClock
 
-__all__ = ["TimeoutClock"]
+__all__ = ["TimeoutClock", "paused"]
 
 
 class TimeoutClock(CallClock):
@@ -32,3 +34,16 @@ class TimeoutClock(CallClock):
         self._pauses -= 1
         if self._patience is not None and not self._pauses:
             self._deadline.reschedule(asyncio.get_running_loop().time() + self._patience)
+
+
+@contextmanager
+def paused(clock: CallClock | None) -> Generator[None]:
+    """Let a clock, where there is one, stand still for a while."""
+    if clock is None:
+        yield
+        return
+    clock.pause()
+    try:
+        yield
+    finally:
+        clock.go_on()
