@@ -1,4 +1,4 @@
-"""`toolfold eval`'s measures: which requests are drawn, what counts as found, and the floor's curve."""
+"""`toolfold eval`: which requests are drawn, what counts as found, and the floor's curve."""
 
 import json
 from pathlib import Path

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -92,10 +93,7 @@ def command(
             click.echo(f"warning: left out: {error}", err=True)
             continue
         if corpus.unknown:
-            first, *others = corpus.unknown
-            more = f" and {len(others)} more" if others else ""
-            lacks = f"`{folder}` lacks the gold tool {first!r}{more}"
-            click.echo(f"warning: {lacks}: counted as not found", err=True)
+            _warn_of_unknown(folder, corpus.unknown)
         corpus = corpus.drawn(limit, tools, seed)
         for ranker in rankers or (None,):
             settings = options.open_settings(
@@ -110,6 +108,17 @@ def command(
             results.append(result)
             if as_json:
                 click.echo(json.dumps(result.as_json(), ensure_ascii=False))
+    _draw(results, plot, page, earlier)
+    if not as_json:
+        _print(results, by_category)
+        if floor_curve:
+            _print_curve(results)
+
+
+def _draw(
+    results: list[Result], plot: str | None, page: str | None, earlier: dict[str, list[Any]]
+) -> None:
+    """Write the chart and the page that were asked for."""
     if plot:
         from toolfold.evaluation.plot import bars_svg
 
@@ -119,10 +128,14 @@ def command(
 
         runs = {**earlier, "this run": [result.as_json() for result in results]}
         Path(page).write_text(page_html(runs), encoding="utf-8")
-    if not as_json:
-        _print(results, by_category)
-        if floor_curve:
-            _print_curve(results)
+
+
+def _warn_of_unknown(folder: str, unknown: tuple[str, ...]) -> None:
+    """Say which gold tools a catalog lacks."""
+    first, *others = unknown
+    more = f" and {len(others)} more" if others else ""
+    lacks = f"`{folder}` lacks the gold tool {first!r}{more}"
+    click.echo(f"warning: {lacks}: counted as not found", err=True)
 
 
 def _read_run(file: str) -> list[dict[str, Json]]:

@@ -206,7 +206,7 @@ def _point(answered: Sequence[Answered], floor: float) -> FloorPoint:
 
 
 def _recall(request: LabelledRequest, found: Sequence[Sequence[str]], k: int) -> float:
-    """Return which share of the gold tools, or of an alternative, any need has among its first k."""
+    """Return which share of the gold tools, or of an alternative, is among any need's first k."""
     names = {name for own in found for name in own[:k]}
     return max(len(gold & names) / len(gold) for gold in (request.gold, *request.alternatives))
 

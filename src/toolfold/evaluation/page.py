@@ -14,7 +14,7 @@ from toolfold.tool import Json, is_array
 
 __all__ = ["page_html"]
 
-Run = Sequence[Mapping[str, Json]]
+EvalRun = Sequence[Mapping[str, Json]]
 
 _METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "false_hit_rate", "ms_p50")
 _CHARTS = ("recall@5", "recall@1", "false_hit_rate")
@@ -31,7 +31,7 @@ svg { max-width: 100%; height: auto; }
 """
 
 
-def page_html(runs: Mapping[str, Run]) -> str:
+def page_html(runs: Mapping[str, EvalRun]) -> str:
     """Return the page.
 
     Args:
@@ -58,7 +58,7 @@ def page_html(runs: Mapping[str, Run]) -> str:
     )
 
 
-def _table(runs: Mapping[str, Run]) -> str:
+def _table(runs: Mapping[str, EvalRun]) -> str:
     heads = "".join(f"<th>{escape(text)}</th>" for text in ("corpus", "run", "tools", *_METRICS))
     rows: list[str] = []
     for key in _keys(runs):
@@ -80,7 +80,7 @@ def _table(runs: Mapping[str, Run]) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _bars(metric: str, runs: Mapping[str, Run]) -> str:
+def _bars(metric: str, runs: Mapping[str, EvalRun]) -> str:
     values = {
         (key, name): next((_number(row.get(metric)) for row in run if _key(row) == key), None)
         for key in _keys(runs)
@@ -93,7 +93,7 @@ def _bars(metric: str, runs: Mapping[str, Run]) -> str:
     )
 
 
-def _curve(run: Run) -> list[tuple[float, float]]:
+def _curve(run: EvalRun) -> list[tuple[float, float]]:
     """Return false hits and recall at each floor, each the mean of the corpora that have it."""
     by_floor: dict[float, tuple[list[float], list[float]]] = {}
     for row in run:
@@ -111,15 +111,15 @@ def _key(row: Mapping[str, Json]) -> str:
     return f"{row.get('corpus')} {row.get('ranker')}"
 
 
-def _keys(runs: Mapping[str, Run]) -> list[str]:
+def _keys(runs: Mapping[str, EvalRun]) -> list[str]:
     return list(dict.fromkeys(_key(row) for run in runs.values() for row in run))
 
 
-def _told(runs: Mapping[str, Run], metric: str) -> bool:
+def _told(runs: Mapping[str, EvalRun], metric: str) -> bool:
     return any(_values(run, metric) for run in runs.values())
 
 
-def _values(run: Run, metric: str) -> list[float]:
+def _values(run: EvalRun, metric: str) -> list[float]:
     return _numbers(row.get(metric) for row in run)
 
 
