@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from toolfold.search._text import STOPWORDS, is_compound, stem
 
@@ -39,7 +40,7 @@ class Spelling:
 
     def spelt(self, query: str) -> str:
         """Return the request in the words of the tools; itself where nothing is to be changed."""
-        tokens = [match for _, match in zip(range(_WORDS_AT_MOST), _TOKEN.finditer(query))]  # noqa: B905
+        tokens = list(islice(_TOKEN.finditer(query), _WORDS_AT_MOST))
         changes: list[tuple[int, int, str]] = []
         strange: list[re.Match[str]] = []
         skip = False
@@ -49,7 +50,7 @@ class Spelling:
                 continue
             word = token[0]
             after = tokens[place + 1] if place + 1 < len(tokens) else None
-            if after is not None and self._are_one(query, token, after):
+            if after and after.start() == token.end() + 1 and self._are_one(query, token, after):
                 changes.append((token.start(), after.end(), f"{word}{after[0]}".lower()))
                 skip = True
             elif not word.islower() and is_compound(word) and self._is_held(stem(word.lower())):
@@ -69,8 +70,6 @@ class Spelling:
 
     def _are_one(self, query: str, token: re.Match[str], after: re.Match[str]) -> bool:
         """Whether two neighbours are one word to the tools, which do not have both of them."""
-        if after.start() - token.end() != 1:
-            return False
         joint, first, second = query[token.end()], token[0].lower(), after[0].lower()
         if joint != "-" and (joint != " " or first in STOPWORDS or second in STOPWORDS):
             return False

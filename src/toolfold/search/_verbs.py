@@ -7,11 +7,10 @@ nothing but the verb are told apart by it, whichever word of the kind was said.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from toolfold.search._text import raw_words
 
-__all__ = ["kind_of_name", "kinds_asked"]
+__all__ = ["KINDS", "kind_of_name", "kinds_asked"]
 
 _KINDS = (
     # To read. A question asks for something that is there.
@@ -34,10 +33,12 @@ _KINDS = (
 )
 
 _KIND_OF = {verb: kind for kind, verbs in enumerate(_KINDS, 1) for verb in verbs.split()}
+KINDS = len(_KINDS)
+"""How many kinds there are; they are numbered from 1 on."""
+
 _LAST = frozenset(
     "add create delete describe edit find get insert list remove search set show update".split()
 )
-_NAMES_KEPT = 65_536
 
 
 def kinds_asked(needs: Iterable[str]) -> frozenset[int]:
@@ -46,7 +47,6 @@ def kinds_asked(needs: Iterable[str]) -> frozenset[int]:
     return frozenset(kind for kind in found if kind)
 
 
-@lru_cache(maxsize=_NAMES_KEPT)
 def kind_of_name(name: str) -> int:
     """Return the kind of what a tool does, by its name; 0 where that tells none.
 

@@ -20,9 +20,9 @@ from toolfold.search._lexicon import readings
 from toolfold.search._scorer import FEATURES, SIZE_DECADES, Scorer, scorer
 from toolfold.search._sources import SourceMeans
 from toolfold.search._spelling import Spelling
-from toolfold.search._text import is_telling, raw_words
+from toolfold.search._text import is_telling, raw_words, stem
 from toolfold.search._vectors import Vectors, best_places
-from toolfold.search._verbs import kind_of_name, kinds_asked
+from toolfold.search._verbs import KINDS, kind_of_name, kinds_asked
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
 from toolfold.search.ranker import Match
 from toolfold.tool import Tool
@@ -158,6 +158,8 @@ class HybridSearcher:
         self._scorer = scorer
         self._sources = sources
         self._names = names
+        # The kind of each tool's verb, looked at when first needed: -1 until then.
+        self._kinds: NDArray[np.int8] = np.full(len(names), -1, dtype=np.int8)
         self._words = words
         self._vectors = vectors
         self._lexical = BM25Searcher(words, names)
@@ -212,12 +214,15 @@ class HybridSearcher:
 
     def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
         """Put tools whose names hold the letters of the query first, where no word fits."""
-        if any(self._words.posting(term) for term in query_terms(query)):
+        held = self._words.__contains__
+        if any(held(stem(word)) for word in raw_words(query) if is_telling(word)):
+            return found
+        if any(held(term) for term in query_terms(query)):
             return found
         letters = self._lexical.by_letters(query, len(found) or 1)
         whole = [match for match in letters if match.score == 1]
-        held = {match.position for match in whole}
-        return [*whole, *(match for match in found if match.position not in held)]
+        first = {match.position for match in whole}
+        return [*whole, *(match for match in found if match.position not in first)]
 
     def evidence(self, query: str) -> Evidence:
         """Gather candidates and what speaks for each."""
@@ -292,8 +297,16 @@ class HybridSearcher:
         asked = kinds_asked(needs)
         if not asked:
             return np.zeros(len(places), dtype=np.float32)
-        kinds = [kind_of_name(self._names[i]) for i in places.tolist()]
-        return np.array([kind and (1 if kind in asked else -1) for kind in kinds], np.float32)
+        kinds = self._kinds[places]
+        if (kinds < 0).any():
+            unknown: list[int] = places[kinds < 0].tolist()
+            for i in unknown:
+                self._kinds[i] = kind_of_name(self._names[i])
+            kinds = self._kinds[places]
+        worth = np.full(KINDS + 1, -1.0, dtype=np.float32)
+        worth[0] = 0.0
+        worth[list(asked)] = 1.0
+        return worth[kinds]
 
     def _best(self, scores: Floats, k: int) -> NDArray[np.intp]:
         """Return the places of the k best positive scores; which of equals, content decides."""

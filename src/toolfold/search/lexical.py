@@ -52,6 +52,9 @@ FIELD_LENGTH_NORMS = {
 """How much less a word counts in a long field, from 0, not at all, to 1, in proportion: of names
 the long ones are no vaguer, of texts they are."""
 
+IN_HEAD, IN_NAME = 2, 4
+"""Marks of a term in a tool: it stands elsewhere than in the texts of parameters; in the name."""
+
 _QUERY_WORDS_AT_MOST = 128
 """Distinct words of a request that are looked up: what bounds the price of a long one."""
 
@@ -66,10 +69,8 @@ class Posting(NamedTuple):
     """Their places, in order."""
     shares: NDArray[np.float32]
     """What the term adds to the score of each."""
-    in_name: NDArray[np.bool_]
-    """Whether it stands in the tool's name."""
-    in_head: NDArray[np.bool_]
-    """Whether it stands anywhere but in the texts of parameters."""
+    marks: NDArray[np.uint8]
+    """Where it stands: 1, and `IN_HEAD` and `IN_NAME` where they hold."""
     idf: float
     """How rare the term is."""
 
@@ -125,8 +126,9 @@ class Words:
         terms = (key // max(self.size, 1)).astype(np.int32)
         holders = np.bincount(terms, minlength=len(columns.vocabulary))
         self._tools = (key % max(self.size, 1)).astype(np.int32)
-        self._in_name = np.logical_or.reduceat(in_name, first) if len(key) else in_name
-        self._in_head = np.logical_or.reduceat(in_head, first) if len(key) else in_head
+        named = np.logical_or.reduceat(in_name, first) if len(key) else in_name
+        headed = np.logical_or.reduceat(in_head, first) if len(key) else in_head
+        self._marks = (1 + IN_HEAD * headed + IN_NAME * named).astype(np.uint8)
         self._starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(holders)))
         self.idf = np.log1p((self.size - holders + 0.5) / (holders + 0.5))
         self.unseen = float(np.log1p((self.size + 0.5) / 0.5))
@@ -134,9 +136,9 @@ class Words:
             self.idf.astype(np.float32)[terms] * tf * np.float32(K1 + 1) / (tf + np.float32(K1))
         )
         telling = np.array([is_telling(term) for term in columns.vocabulary], dtype=bool)
-        named = np.where(self._in_name & telling[terms], self.idf[terms], 0.0)
+        in_names = np.where(named & telling[terms], self.idf[terms], 0.0)
         self.name_mass = np.maximum(
-            np.bincount(self._tools, weights=named, minlength=self.size), 1e-6
+            np.bincount(self._tools, weights=in_names, minlength=self.size), 1e-6
         ).astype(np.float32)
 
     def __contains__(self, term: str) -> bool:
@@ -152,8 +154,7 @@ class Words:
         return Posting(
             self._tools[rows],
             self._shares[rows],
-            self._in_name[rows],
-            self._in_head[rows],
+            self._marks[rows],
             float(self.idf[i]),
         )
 
@@ -174,26 +175,23 @@ class Words:
         import numpy as np
 
         distinct = list(dict.fromkeys(term for own in texts for term in own))
-        held = np.zeros((len(distinct), len(places)), dtype=np.float32)
-        named, headed = np.zeros_like(held), np.zeros_like(held)
+        marks = np.zeros((len(distinct), len(places)), dtype=np.uint8)
         idf = np.full(len(distinct), self.unseen, dtype=np.float32)
         for i, term in enumerate(distinct):
             posting = self.posting(term)
             if posting is None:
                 continue
             at = np.minimum(np.searchsorted(posting.tools, places), len(posting.tools) - 1)
-            held[i] = posting.tools[at] == places
-            named[i] = held[i] * posting.in_name[at]
-            headed[i] = held[i] * posting.in_head[at]
+            np.multiply(posting.tools[at] == places, posting.marks[at], out=marks[i])
             idf[i] = posting.idf
         weights = np.array([[own.get(term, 0.0) for term in distinct] for own in texts], np.float32)
         weights *= idf
         said = np.array([[own.get(term, 0.0) >= 1 for term in distinct] for own in texts])
         mass = np.maximum((said * idf).sum(axis=1), 1e-6)
         return Coverage(
-            covered=(weights @ held) / mass[:, None],
-            headed=(weights @ headed) / mass[:, None],
-            named=weights[0] @ named,
+            covered=weights @ (marks > 0).astype(np.float32) / mass[:, None],
+            headed=weights @ (marks & IN_HEAD > 0).astype(np.float32) / mass[:, None],
+            named=weights[0] @ (marks & IN_NAME > 0).astype(np.float32),
             mass=float(mass[0]),
             length=int(said[0].sum()),
         )
