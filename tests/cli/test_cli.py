@@ -384,6 +384,13 @@ def test_eval_compares_runs_on_a_page_and_shows_the_floor_curve() -> None:
     assert json.loads(first.out)["queries"] == 5
 
 
+def test_eval_compares_only_on_a_page() -> None:
+    ran = run("eval", "--limit", "1", "--compare", "before.jsonl")
+
+    assert ran.code == 2
+    assert "--page" in ran.err
+
+
 def test_eval_refuses_a_file_that_holds_no_results() -> None:
     Path("other.jsonl").write_text("[1]", encoding="utf-8")
 

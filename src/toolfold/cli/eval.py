@@ -82,6 +82,8 @@ def command(
       toolfold eval corpora/* --page page.html --compare results.jsonl
       toolfold eval my-tools/ unserved/ --floor-curve --limit 200 --seed 1
     """
+    if compare and not page:
+        raise click.UsageError("--compare has nowhere to be shown: add --page FILE")
     earlier = {Path(file).stem: _read_run(file) for file in compare}
     results: list[Result] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
