@@ -75,9 +75,10 @@ JSON_KEYS = {
     "`policy`, `annotations`.",
     "eval": "one object a line, for each corpus and ranker: `corpus`, `ranker`, `tools`, "
     "`queries`, "
-    "`recall@1`, `recall@5`, `recall@10`, `all_gold@5`, `mrr`, `ndcg@5`, `false_hit_rate`, "
-    "`recall@5_interval` (95 %), `ms_p50`, `ms_p95`, `build_ms`, `categories`. A rate is null "
-    "where no request counts towards it.",
+    "`recall@1`, `recall@5`, `recall@10`, `recall@20`, `all_gold@5`, `mrr`, `ndcg@5`, "
+    "`false_hit_rate`, `recall@5_interval` (95 %), `ms_p50`, `ms_p95`, `build_ms`, `categories`, "
+    "`curve` (of each floor: itself, recall@5, false hits). A rate is null where no request "
+    "counts towards it.",
     "fold": "`active`, `strategy`, `reason`, `tools_before`, `tools_after`, `kept`, `deferred`, "
     "`tokens_before`, `tokens_after`, `deferrable_tokens`, `threshold_tokens`, "
     "`renamed` (each `source`, `name`, `served_as`), "

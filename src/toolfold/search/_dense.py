@@ -57,6 +57,10 @@ class Table:
         """The length of a vector."""
         return self._vectors.shape[1]
 
+    def has_word(self, word: str) -> bool:
+        """Whether a lower-case word has a row of its own."""
+        return word in self._pieces.row
+
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a request; zero where no word of it is known."""
         import numpy as np

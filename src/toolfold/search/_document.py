@@ -6,22 +6,30 @@ are counted apart. A document is made once per content of a tool.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolfold._memo import Memo
 from toolfold._signature import follow
-from toolfold.search._text import is_telling, raw_words, stem
+from toolfold.search._text import compounds, is_telling, raw_words, stem
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["FIELDS", "NAME", "Document", "Fields", "document", "fields"]
+__all__ = ["DETAILS", "FIELDS", "NAME", "Document", "Fields", "document", "fields"]
 
 FIELDS = ("name", "source", "description", "parameters", "details", "aliases")
 """The fields, in the order in which documents number them."""
 
 NAME = FIELDS.index("name")
 """The number of the name's field."""
+
+DETAILS = FIELDS.index("details")
+"""The number of the field with the texts of parameters."""
+
+_PATHS = re.compile(r"'[\w.-]{1,60}/[\w./-]{1,60}'|\"[\w.-]{1,60}/[\w./-]{1,60}\"")
+"""Quoted paths in the text of a parameter are values: `'Asia/Tokyo'` does not make a tool one
+about Tokyo."""
 
 _DESCRIPTION_LIMIT = 4_000
 _PARAMETERS_AT_MOST = 64
@@ -95,17 +103,26 @@ def _document(tool: Tool) -> Document:
     counts = bytearray()
     lengths: list[int] = []
     for number, text in enumerate(fields(tool)):
-        words = list(raw_words(text))
+        words = list(raw_words(_PATHS.sub(" ", text) if number == DETAILS else text))
         telling = [stem(word) for word in words if is_telling(word)]
         lengths.append(len(telling))
         counted = Counter(telling)
         if number == NAME:
             # A name may be nothing but small words (`get_me`); only there do they count.
             counted.update(dict.fromkeys((stem(w) for w in words if not is_telling(w)), 1))
+        else:
+            # `GitHub` is also said `github`, and `form 1099` is meant by its number.
+            counted.update(stem(word) for word in compounds(text))
+            counted.update({word: 1 for word in words if is_label(word)})
         terms.extend(counted)
         numbers.extend([number] * len(counted))
         counts.extend(min(count, _COUNT_LIMIT) for count in counted.values())
     return Document(tuple(terms), bytes(numbers), bytes(counts), tuple(lengths))
+
+
+def is_label(word: str) -> bool:
+    """Whether a number is one that things are called by: round ones and small ones are amounts."""
+    return word.isdigit() and len(word) > 2 and word[-1] != "0"
 
 
 def _parameters(schema: Json, root: Json, depth: int) -> Iterator[tuple[str, str]]:

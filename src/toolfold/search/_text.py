@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["STOPWORDS", "is_telling", "raw_words", "stem", "terms"]
+__all__ = ["STOPWORDS", "compounds", "is_compound", "is_telling", "raw_words", "stem", "terms"]
 
 STOPWORDS = frozenset(
     """
@@ -43,10 +43,26 @@ def raw_words(text: str) -> Iterator[str]:
     """Yield the words of a text in order, lower-case, split at case changes."""
     for token in _WORD.findall(_folded(text[:_TEXT_LIMIT])):
         if token.isascii():
+            if token.islower():
+                yield token
+                continue
             for part in _CAMEL.split(token):
                 yield part.lower()
         else:
             yield from _unicode_words(token)
+
+
+def compounds(text: str) -> Iterator[str]:
+    """Yield the words of a text that are one word in two cases (`GitHub`), in lower case."""
+    if text.isascii():
+        for token in _WORD.findall(text[:_TEXT_LIMIT]):
+            if is_compound(token):
+                yield token.lower()
+
+
+def is_compound(token: str) -> bool:
+    """Whether a token is two words written as one, the way names of products are: `GitHub`."""
+    return token[:1].isupper() and token.isalpha() and len(_CAMEL.split(token)) == 2
 
 
 def is_telling(word: str) -> bool:
@@ -99,7 +115,7 @@ def _unicode_words(token: str) -> Iterator[str]:
     position = 0
     for run in _UNSPACED.finditer(token):
         if run.start() > position:
-            yield token[position : run.start()].lower()
+            yield from _cased_words(token[position : run.start()])
         letters = run[0]
         if len(letters) == 1:
             yield letters
@@ -107,4 +123,14 @@ def _unicode_words(token: str) -> Iterator[str]:
             yield letters[i : i + 2]
         position = run.end()
     if position < len(token):
-        yield token[position:].lower()
+        yield from _cased_words(token[position:])
+
+
+def _cased_words(token: str) -> Iterator[str]:
+    """Yield the words of a token in any script that has two cases."""
+    start = 0
+    for i in range(1, len(token)):
+        if token[i].isupper() and token[i - 1].islower():
+            yield token[start:i].lower()
+            start = i
+    yield token[start:].lower()
