@@ -1,9 +1,11 @@
-"""Requests in other languages, read in English by a small word list of our own.
+"""Texts in other languages, read in English by a small word list of our own.
 
-Tools are mostly described in English; a request in German, Spanish, French, Portuguese,
-Chinese or Japanese shares no word with them. `lexicon.tsv` says for some four hundred
-ideas of asking for tools what they are called there, and a request is read word by word:
-no grammar, no model. Words it does not know, names and numbers, stay as they are.
+Tools are mostly described in English; a request in German, Spanish, French, Italian,
+Portuguese, Russian, Korean, Chinese or Japanese shares no word with them. `lexicon.tsv`
+says for some seven hundred ideas of asking for tools what they are called there, and a
+request is read word by word: no grammar, no model. Words it does not know, names and
+numbers, stay as they are. Tools described in one of these languages are read in the same
+way, so that an English request finds them.
 
 An English request is never changed: a text is read only where more in it speaks for one
 of these languages than for English, and false friends ("chef", "resume") speak for neither.
@@ -14,39 +16,54 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from toolfold.search._han import simplified
+from toolfold.search._hangul import HAS_HANGUL, Korean
 from toolfold.search._text import STOPWORDS, raw_words, stem, terms
 
-__all__ = ["LEXICON", "readings", "translated"]
+__all__ = ["LEXICON", "in_english", "readings", "translated"]
 
 LEXICON = Path(__file__).with_name("lexicon.tsv")
 """An idea a line: in English (`-`: says nothing, left out), then its words by language.
 
-Words are lower-case and without accents; `_` joins the words of a phrase.
+Words are lower-case and without accents; `_` joins the words of a phrase. Chinese is
+written in simplified characters, the words of Taiwan and Hong Kong too.
 """
 
-_SNOWBALL = {"de": "german", "es": "spanish", "fr": "french", "pt": "portuguese"}
+_SNOWBALL = {
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "pt": "portuguese",
+    "ru": "russian",
+}
 _ENGLISH_TOO = frozenset(
     """
-    absence absent agenda ai alt alter analyse analyser assistance assurance attends
-    attractions auto avant bad boutique bureau canal cargo casa cent changer charger chef
-    cheque china circulation clef client clients clique cobra commence compile compiler cores
-    cuisine curriculum dame dar datum depot devise di dice difference differences dire
-    discussion dos double era essen etat etiquette evaluation execute expedition fall favor
-    film films fin final football four genera grad han handy hat heller hole identifier indices
-    inscription joins journal junta kino lance land lava lea lee lent libre lien lies lieu
-    llama local location logo lose man mars meme mesa mets midi mira miss modifier monte mot
-    nota notification notifications nova novo num opinion panel par pare participant
-    participants pasta patron payer persona personas phase piece placement plane plata plus
-    portable porte pour premier prende prix pro programme programmer proposition propositions
-    quite rama ramos reclamation reduce reduction refuse registrar relate repertoire reproduce
-    responder retard retire reunion revise revision revue rode salle salon salve sans sea
-    signature sin site six smartphone smiley solo son song songs spur stand stopper such
-    surface surveillance suspends tag tan tele telephone tester theater theatre tier tire todo
-    tome ton tv uber uno van verifier vol voyage voyager voyages war ware warmer
+    aba absence absent actual agenda ai al alba alt alter analyse analyser art assistance
+    assurance attends attractions auto automobile avant bad benefice boutique bureau canal
+    cargo casa catalogue cent champ champs changer charger chef cheque chi china circa
+    circulation clef client clients clique cobra coda cola come commence competence compile
+    compiler con conception concerto cores cuisine curriculum da dame dar datum dell depot
+    devise di dice difference differences dire disco discussion distant dos double dove due ed
+    era essen eta etat etiquette evaluation execute expedition fall fan fare favor fern film
+    films fin final football four gamma genera grad ha han handy hat heller ho hole identifier
+    indices inscription io joins journal junta kino laden lance land lava lea lee lent libre
+    licence lien lies lieu llama local location logo logout lose lot lots lotto ma man mars
+    meme mesa meta mets mi midi mira miss modifier monte mot muster no non nota notification
+    notifications nova novo num opinion ore organisation pace panel par pare parole participant
+    participants paso pasta patron payer per persona personas phase phrase phrases piano piece
+    placement plane plata plus portable porte pour premier prende presence prima prix pro
+    programme programmer proposition propositions quite rama ramos rate recent reclamation
+    reduce reduction refuse registrar relate repertoire reproduce responder retard retire
+    reunion revise revision revue rode salle salon salute salve sans scala sea sera serve si
+    siege signature sin site six smartphone smiley solo son song songs spur stand stanza state
+    stopper such sue surface surveillance suspends tag tan tele telephone tempo tester theater
+    theatre tier tire todo tome ton tv uber uno va van verifier vi via vol voyage voyager
+    voyages war ware warmer
     """.split()
 )
 """Words of the list that an English request may hold: they speak for no language."""
@@ -62,15 +79,21 @@ _PARTICLES = frozenset(
 _CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _HAS_CJK = re.compile(f"[{_CJK}]")
 _HAS_KANA = re.compile("[\u3040-\u30ff]")
+_HAS_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_FOREIGN_LETTER = re.compile(r"[^\W\d_a-zA-Z]")
 _HIRAGANA = re.compile("[\u3040-\u309f]+")
 _TOKEN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
 _BLANKS = re.compile(r"[^\S\n]+")
 _CLAUSE_END = re.compile(r"[.,;:!?\n]")
 _WIDE = str.maketrans({"。": ". ", "、": ", ", "，": ", ", "；": "; ", "？": "? ", "！": "! "})
-_SPANISH_CLITIC = re.compile(r"(?<=...)(?:me|te|se|nos|l[aeo]s?)$")
+_CLITICS = {
+    "es": re.compile(r"(?<=...)(?:me|te|se|nos|l[aeo]s?)$"),
+    "it": re.compile(r"(?<=...)(?:[mtcv]i|ne|gli|(?:me|te|ce|ve|glie)?l[aeio])$"),
+}
 _GERMAN_VERB = re.compile(r"^(?:ge)?(....+?)e?t$")
 _GERMAN_JOINT = ("", "s", "n", "en", "es")
 _TEXT_LIMIT = 4_000
+_TOOL_TEXT_LIMIT = 1_000
 _WORDS_AT_MOST = 128
 _PHRASE_AT_MOST = 5
 _PART_AT_LEAST = 4
@@ -104,6 +127,19 @@ def readings(query: str, is_known: Callable[[str], bool]) -> tuple[str, ...]:
     return (english, query) if known and is_spoken else (english,)
 
 
+def in_english(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of a tool in English, each as far as it is read; "" where it is not.
+
+    A tool whose texts are ASCII is taken for an English one and costs nothing.
+
+    Args:
+        texts: The texts, which speak one language.
+    """
+    if all(map(str.isascii, texts)) or not any(map(_FOREIGN_LETTER.search, texts)):
+        return ("",) * len(texts)
+    return _lexicon().in_english(texts)
+
+
 class _Language:
     """A language with blanks between its words.
 
@@ -116,8 +152,8 @@ class _Language:
     def __init__(self, name: str, meanings: dict[str, str], english: frozenset[str]) -> None:
         self.meanings = meanings
         self._english = english
+        self.name = name
         self.is_german = name == "de"
-        self.is_spanish = name == "es"
         self.weights = {
             word: _FUNCTION_WORD if STOPWORDS.issuperset(meaning.split()) else _OTHER_WORD
             for word, meaning in meanings.items()
@@ -126,6 +162,8 @@ class _Language:
             and stem(word) not in english
         }
         self._snowball = _SNOWBALL[name]
+        self._clitics = _CLITICS.get(name)
+        self._listed = lru_cache(maxsize=4_096)(self._find)
 
     @cached_property
     def _stems(self) -> dict[str, str]:
@@ -174,6 +212,11 @@ class _Language:
             i += size
         return "".join([*out, text[end:]])
 
+    def known(self, text: str) -> str | None:
+        """Return a text with what is known in English; None where nothing is."""
+        found = self.translated(text)
+        return None if found == text else found
+
     def _longest(self, keys: Sequence[str], start: int) -> tuple[int, str | None]:
         """Return how many words the phrase at a place has, and what it is in English."""
         for size in range(min(_PHRASE_AT_MOST, len(keys) - start), 1, -1):
@@ -189,15 +232,16 @@ class _Language:
     def _meaning(self, word: str) -> str | None:
         """Return what a word is in English that is not listed so: inflected or in parts."""
         found = self._listed(word)
-        if found is None and self.is_spanish:
-            found = self._listed(_SPANISH_CLITIC.sub("", word))
+        if found is None and self._clitics:
+            found = self._listed(self._clitics.sub("", word))
         if found is None and self.is_german:
             word = word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
             verb = _GERMAN_VERB.sub(r"\1", word)
             found = self._listed(word) or self._listed(verb) or self._compound(word)
         return found
 
-    def _listed(self, word: str) -> str | None:
+    def _find(self, word: str) -> str | None:
+        """Return what a word is in English, as it stands or by its stem."""
         found = self.meanings.get(word)
         if found is not None or len(word) < _PART_AT_LEAST or not word.isalpha():
             return found
@@ -258,7 +302,10 @@ class _Lexicon:
             for name, words in found.items()
         }
         english = frozenset(stem(word) for idea in ideas for word in raw_words(idea[0]))
-        self._languages = [_Language(name, meanings[name], english) for name in _SNOWBALL]
+        *self._languages, self._russian = (
+            _Language(name, meanings[name], english) for name in _SNOWBALL
+        )
+        self._korean = Korean(meanings["ko"])
         self._foreign = frozenset(word for own in self._languages for word in own.weights)
         self.fillers = frozenset(
             stem(word)
@@ -271,7 +318,8 @@ class _Lexicon:
             {word: english for word, english in meanings[name].items() if len(word) > 1}
             for name in ("zh", "ja")
         )
-        self._chinese = {**japanese, **meanings["zh"]}
+        folded = {simplified(word): english for word, english in japanese.items()}
+        self._chinese = {**folded, **meanings["zh"]}
         self._japanese = {**chinese, **meanings["ja"]}
         self._longest = max(map(len, self._chinese.keys() | self._japanese.keys()))
 
@@ -281,24 +329,49 @@ class _Lexicon:
         if text.isascii():
             words = _TOKEN.findall(text.lower())[:_WORDS_AT_MOST]
         else:
-            text = unicodedata.normalize("NFKC", text.translate(_WIDE))
+            text = _normal(text)
             words = [_plain(word) for word in _TOKEN.findall(text)[:_WORDS_AT_MOST]]
-            if _HAS_CJK.search(text):
-                found = self._unspaced(text, words)
+            script = self._script(text)
+            if script is not None:
+                # A quotation in an English request.
+                is_english = any(len(word) > 1 and word in STOPWORDS for word in words)
+                found = None if is_english else script(text)
                 return query if found is None else _tidy(found)
+        language = self._language(words)
+        return query if language is None else _tidy(language.translated(text))
+
+    def in_english(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Return the texts of a tool in English; "" for those that are not read."""
+        own = [_normal(text[:_TOOL_TEXT_LIMIT]) for text in texts]
+        whole = "\n".join(own)
+        read: Callable[[str], str | None] | None = self._script(whole)
+        if read is None:
+            words = [_plain(word) for word in _TOKEN.findall(whole)[:_WORDS_AT_MOST]]
+            language = self._language(words)
+            if language is None:
+                return ("",) * len(texts)
+            read = language.translated
+        return tuple(_tidy(read(text) or "") if text else "" for text in own)
+
+    def _language(self, words: Sequence[str]) -> _Language | None:
+        """Return the language of Latin letters that some words speak for, if any."""
         if self._foreign.isdisjoint(words):
-            return query
+            return None
         scores = [language.score(words) for language in self._languages]
         best = max(scores)
-        if best <= 0:
-            return query
-        return _tidy(self._languages[scores.index(best)].translated(text))
+        return self._languages[scores.index(best)] if best > 0 else None
 
-    def _unspaced(self, text: str, words: Sequence[str]) -> str | None:
-        """Return a Chinese or Japanese text in English; None where English stands around it."""
-        if any(len(word) > 1 and word in STOPWORDS for word in words):
-            return None
-        meanings = self._japanese if _HAS_KANA.search(text) else self._chinese
+    def _script(self, text: str) -> Callable[[str], str | None] | None:
+        """Return what reads a text in letters that one language writes; None for Latin ones."""
+        if HAS_HANGUL.search(text):
+            return self._korean.translated
+        if _HAS_CJK.search(text):
+            meanings = self._japanese if _HAS_KANA.search(text) else self._chinese
+            return partial(self._unspaced, meanings)
+        return self._russian.known if _HAS_CYRILLIC.search(text) else None
+
+    def _unspaced(self, meanings: Mapping[str, str], text: str) -> str | None:
+        """Return a Chinese or Japanese text in English; None where no word of it is known."""
         out: list[str] = []
         end = 0
         is_read = False
@@ -308,12 +381,14 @@ class _Lexicon:
             if not _HAS_CJK.match(run[0]):
                 out.append(run[0])
                 continue
+            letters = simplified(run[0]) if meanings is self._chinese else run[0]
             start = 0
-            while start < len(run[0]):
-                word = self._word_at(run[0], start, meanings)
+            while start < len(letters):
+                word = self._word_at(letters, start, meanings)
                 meaning = meanings.get(word)
                 is_read = is_read or bool(meaning)
-                out.append(f" {meaning} " if meaning is not None else _HIRAGANA.sub(" ", word))
+                written = run[0][start : start + len(word)]
+                out.append(f" {meaning} " if meaning is not None else _HIRAGANA.sub(" ", written))
                 start += len(word)
         return "".join([*out, text[end:]]) if is_read else None
 
@@ -327,7 +402,15 @@ class _Lexicon:
 
 def _plain(word: str) -> str:
     """Return a word as the list writes it."""
-    return word.lower() if word.isascii() else "".join(raw_words(word)).replace("ß", "ss")
+    if word.isascii():
+        return word.lower()
+    if _HAS_CYRILLIC.match(word):
+        return word.lower().replace("ё", "е")
+    return "".join(raw_words(word)).replace("ß", "ss")
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text.translate(_WIDE))
 
 
 def _tidy(text: str) -> str:
