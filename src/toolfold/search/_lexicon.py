@@ -93,7 +93,7 @@ _CLITICS = {
 _GERMAN_VERB = re.compile(r"^(?:ge)?(....+?)e?t$")
 _GERMAN_JOINT = ("", "s", "n", "en", "es")
 _TEXT_LIMIT = 4_000
-_TOOL_TEXT_LIMIT = 1_000
+_TOOL_TEXT_LIMIT = 2_000
 _WORDS_AT_MOST = 128
 _PHRASE_AT_MOST = 5
 _PART_AT_LEAST = 4
@@ -152,8 +152,8 @@ class _Language:
     def __init__(self, name: str, meanings: dict[str, str], english: frozenset[str]) -> None:
         self.meanings = meanings
         self._english = english
-        self.name = name
         self.is_german = name == "de"
+        self.is_russian = name == "ru"
         self.weights = {
             word: _FUNCTION_WORD if STOPWORDS.issuperset(meaning.split()) else _OTHER_WORD
             for word, meaning in meanings.items()
@@ -182,8 +182,13 @@ class _Language:
         """Return how much more in a text speaks for this language than for English."""
         own = [self.weights.get(word, 0) for word in words]
         other = [word for word in words if word not in self.meanings]
-        if _OTHER_WORD not in own or len(other) > len(words) * _UNKNOWN_AT_MOST:
+        if len(other) > len(words) * _UNKNOWN_AT_MOST:
             return 0
+        if _OTHER_WORD not in own:
+            # Small words may stand in names; they count beside one that is known inflected.
+            is_said = own.count(_FUNCTION_WORD) > 1 and any(map(self._meaning, other))
+            if not is_said:
+                return 0
         return (
             sum(own)
             - sum(_FUNCTION_WORD for word in other if word in STOPWORDS)
@@ -234,6 +239,9 @@ class _Language:
         found = self._listed(word)
         if found is None and self._clitics:
             found = self._listed(self._clitics.sub("", word))
+        if found is None and self.is_russian:
+            # An imperative that its stemmer takes for the past: "удали", of "удалить".
+            found = self.meanings.get(word.removesuffix("те") + "ть")
         if found is None and self.is_german:
             word = word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
             verb = _GERMAN_VERB.sub(r"\1", word)
@@ -321,7 +329,9 @@ class _Lexicon:
         folded = {simplified(word): english for word, english in japanese.items()}
         self._chinese = {**folded, **meanings["zh"]}
         self._japanese = {**chinese, **meanings["ja"]}
-        self._longest = max(map(len, self._chinese.keys() | self._japanese.keys()))
+        self._longest: dict[str, int] = {}
+        for word in self._chinese.keys() | self._japanese.keys():
+            self._longest[word[0]] = max(len(word), self._longest.get(word[0], 0))
 
     def translated(self, query: str) -> str:
         """Return a request in English words; an English one as it is."""
@@ -342,7 +352,11 @@ class _Lexicon:
 
     def in_english(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Return the texts of a tool in English; "" for those that are not read."""
-        own = [_normal(text[:_TOOL_TEXT_LIMIT]) for text in texts]
+        own: list[str] = []
+        left = _TOOL_TEXT_LIMIT
+        for text in texts:
+            own.append(_normal(text[:left])[:left])
+            left -= min(left, len(text))
         whole = "\n".join(own)
         read: Callable[[str], str | None] | None = self._script(whole)
         if read is None:
@@ -394,7 +408,8 @@ class _Lexicon:
 
     def _word_at(self, run: str, start: int, meanings: Mapping[str, str]) -> str:
         """Return the longest known word at a place, or the letter there."""
-        for size in range(min(self._longest, len(run) - start), 1, -1):
+        longest = self._longest.get(run[start], 0)
+        for size in range(min(longest, len(run) - start), 1, -1):
             if run[start : start + size] in meanings:
                 return run[start : start + size]
         return run[start]
@@ -410,7 +425,8 @@ def _plain(word: str) -> str:
 
 
 def _normal(text: str) -> str:
-    return unicodedata.normalize("NFKC", text.translate(_WIDE))
+    # One letter may stand for many: the limit holds afterwards too.
+    return unicodedata.normalize("NFKC", text.translate(_WIDE))[:_TEXT_LIMIT]
 
 
 def _tidy(text: str) -> str:
