@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from toolfold.search._han import simplified
 from toolfold.search._hangul import HAS_HANGUL, Korean
 from toolfold.search._text import STOPWORDS, raw_words, stem, terms
+from toolfold.search._unspaced import HAS_CJK, HAS_KANA, TOKEN, Unspaced
 
 __all__ = ["LEXICON", "in_english", "readings", "translated"]
 
@@ -41,6 +42,7 @@ _SNOWBALL = {
     "pt": "portuguese",
     "ru": "russian",
 }
+_LATIN = ("de", "es", "fr", "it", "pt")
 _ENGLISH_TOO = frozenset(
     """
     aba absence absent actual agenda ai al alba alt alter analyse analyser art assistance
@@ -76,13 +78,8 @@ _PARTICLES = frozenset(
 )
 """What German takes off a verb and puts last: "leite die Mail weiter"."""
 
-_CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_HAS_CJK = re.compile(f"[{_CJK}]")
-_HAS_KANA = re.compile("[\u3040-\u30ff]")
 _HAS_CYRILLIC = re.compile("[\u0400-\u04ff]")
 _FOREIGN_LETTER = re.compile(r"[^\W\d_a-zA-Z]")
-_HIRAGANA = re.compile("[\u3040-\u309f]+")
-_TOKEN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+")
 _BLANKS = re.compile(r"[^\S\n]+")
 _CLAUSE_END = re.compile(r"[.,;:!?\n]")
 _WIDE = str.maketrans({"。": ". ", "、": ", ", "，": ", ", "；": "; ", "？": "? ", "！": "! "})
@@ -201,7 +198,7 @@ class _Language:
 
     def translated(self, text: str) -> str:
         """Return a text with the words and phrases that are known in English."""
-        tokens = list(_TOKEN.finditer(text))
+        tokens = list(TOKEN.finditer(text))
         keys = [_plain(token[0]) for token in tokens]
         verbs = self._parted_verbs(text, tokens, keys) if self.is_german else {}
         out: list[str] = []
@@ -300,47 +297,57 @@ class _Lexicon:
 
     def __init__(self, rows: Iterable[Sequence[str]]) -> None:
         (_, *names), *ideas = rows
-        found: dict[str, dict[str, list[str]]] = {name: {} for name in names}
-        for english, *cells in ideas:
-            for name, cell in zip(names, cells, strict=True):
-                for word in cell.split():
-                    found[name].setdefault(word, []).extend(english.strip("-").split())
-        meanings = {
-            name: {word: " ".join(dict.fromkeys(english)) for word, english in words.items()}
-            for name, words in found.items()
-        }
-        english = frozenset(stem(word) for idea in ideas for word in raw_words(idea[0]))
-        *self._languages, self._russian = (
-            _Language(name, meanings[name], english) for name in _SNOWBALL
-        )
-        self._korean = Korean(meanings["ko"])
+        columns = list(zip(*ideas, strict=True))
+        self._ideas = [" ".join(dict.fromkeys(idea.strip("-").split())) for idea in columns[0]]
+        self._cells = dict(zip(names, columns[1:], strict=True))
+        english = {word for idea in columns[0] for word in raw_words(idea)}
+        self._english = frozenset(map(stem, english))
+        self._languages = [_Language(name, self._meanings(name), self._english) for name in _LATIN]
         self._foreign = frozenset(word for own in self._languages for word in own.weights)
-        self.fillers = frozenset(
-            stem(word)
-            for words in meanings.values()
-            for word, meaning in words.items()
-            if not meaning
-        )
-        # One letter of the other script's words says too little, and often something else.
-        chinese, japanese = (
-            {word: english for word, english in meanings[name].items() if len(word) > 1}
-            for name in ("zh", "ja")
-        )
-        folded = {simplified(word): english for word, english in japanese.items()}
-        self._chinese = {**folded, **meanings["zh"]}
-        self._japanese = {**chinese, **meanings["ja"]}
-        self._longest: dict[str, int] = {}
-        for word in self._chinese.keys() | self._japanese.keys():
-            self._longest[word[0]] = max(len(word), self._longest.get(word[0], 0))
+
+    def _meanings(self, name: str) -> dict[str, str]:
+        """Return the words of a language in English."""
+        found: dict[str, str] = {}
+        for idea, cell in zip(self._ideas, self._cells[name], strict=True):
+            for word in cell.split():
+                # A word may stand for several ideas.
+                both = f"{found[word]} {idea}".split() if word in found else ()
+                found[word] = " ".join(dict.fromkeys(both)) or idea
+        return found
+
+    # What has letters of its own is made when they are first met.
+
+    @cached_property
+    def fillers(self) -> frozenset[str]:
+        """The stems of all words that say nothing."""
+        said = (self._meanings(name).items() for name in self._cells)
+        return frozenset(stem(word) for words in said for word, idea in words if not idea)
+
+    @cached_property
+    def _russian(self) -> _Language:
+        return _Language("ru", self._meanings("ru"), self._english)
+
+    @cached_property
+    def _korean(self) -> Korean:
+        return Korean(self._meanings("ko"))
+
+    @cached_property
+    def _chinese(self) -> Unspaced:
+        others = {simplified(word): idea for word, idea in _longer(self._meanings("ja"))}
+        return Unspaced({**others, **self._meanings("zh")}, simplified)
+
+    @cached_property
+    def _japanese(self) -> Unspaced:
+        return Unspaced({**dict(_longer(self._meanings("zh"))), **self._meanings("ja")})
 
     def translated(self, query: str) -> str:
         """Return a request in English words; an English one as it is."""
         text = query[:_TEXT_LIMIT]
         if text.isascii():
-            words = _TOKEN.findall(text.lower())[:_WORDS_AT_MOST]
+            words = TOKEN.findall(text.lower())[:_WORDS_AT_MOST]
         else:
             text = _normal(text)
-            words = [_plain(word) for word in _TOKEN.findall(text)[:_WORDS_AT_MOST]]
+            words = [_plain(word) for word in TOKEN.findall(text)[:_WORDS_AT_MOST]]
             script = self._script(text)
             if script is not None:
                 # A quotation in an English request.
@@ -360,7 +367,7 @@ class _Lexicon:
         whole = "\n".join(own)
         read: Callable[[str], str | None] | None = self._script(whole)
         if read is None:
-            words = [_plain(word) for word in _TOKEN.findall(whole)[:_WORDS_AT_MOST]]
+            words = [_plain(word) for word in TOKEN.findall(whole)[:_WORDS_AT_MOST]]
             language = self._language(words)
             if language is None:
                 return ("",) * len(texts)
@@ -379,40 +386,10 @@ class _Lexicon:
         """Return what reads a text in letters that one language writes; None for Latin ones."""
         if HAS_HANGUL.search(text):
             return self._korean.translated
-        if _HAS_CJK.search(text):
-            meanings = self._japanese if _HAS_KANA.search(text) else self._chinese
-            return partial(self._unspaced, meanings)
+        if HAS_CJK.search(text):
+            own = self._japanese if HAS_KANA.search(text) else self._chinese
+            return own.translated
         return self._russian.known if _HAS_CYRILLIC.search(text) else None
-
-    def _unspaced(self, meanings: Mapping[str, str], text: str) -> str | None:
-        """Return a Chinese or Japanese text in English; None where no word of it is known."""
-        out: list[str] = []
-        end = 0
-        is_read = False
-        for run in _TOKEN.finditer(text):
-            out.append(text[end : run.start()])
-            end = run.end()
-            if not _HAS_CJK.match(run[0]):
-                out.append(run[0])
-                continue
-            letters = simplified(run[0]) if meanings is self._chinese else run[0]
-            start = 0
-            while start < len(letters):
-                word = self._word_at(letters, start, meanings)
-                meaning = meanings.get(word)
-                is_read = is_read or bool(meaning)
-                written = run[0][start : start + len(word)]
-                out.append(f" {meaning} " if meaning is not None else _HIRAGANA.sub(" ", written))
-                start += len(word)
-        return "".join([*out, text[end:]]) if is_read else None
-
-    def _word_at(self, run: str, start: int, meanings: Mapping[str, str]) -> str:
-        """Return the longest known word at a place, or the letter there."""
-        longest = self._longest.get(run[start], 0)
-        for size in range(min(longest, len(run) - start), 1, -1):
-            if run[start : start + size] in meanings:
-                return run[start : start + size]
-        return run[start]
 
 
 def _plain(word: str) -> str:
@@ -422,6 +399,14 @@ def _plain(word: str) -> str:
     if _HAS_CYRILLIC.match(word):
         return word.lower().replace("ё", "е")
     return "".join(raw_words(word)).replace("ß", "ss")
+
+
+def _longer(meanings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what another language of the same letters lends: no word of one letter.
+
+    One letter says too little, and often something else.
+    """
+    return ((word, idea) for word, idea in meanings.items() if len(word) > 1)
 
 
 def _normal(text: str) -> str:
