@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolfold._memo import Memo
-from toolfold.search._document import fields
+from toolfold.search._document import english_fields
 from toolfold.search._pieces import Pieces, lead
 from toolfold.tool import Tool
 
@@ -131,7 +131,7 @@ def tool_vectors(
 
 def texts_of(tool: Tool) -> tuple[str, ...]:
     """Return the texts of a tool that the table embeds, field by field."""
-    texts = fields(tool)
+    texts = english_fields(tool)
     aliases = f" . {texts.aliases}" if texts.aliases else ""
     first, rest = lead(texts.description)
     return texts.name + aliases, texts.source, first, rest, texts.parameters, texts.details

@@ -13,10 +13,20 @@ from typing import NamedTuple
 
 from toolfold._memo import Memo
 from toolfold._signature import follow
+from toolfold.search._lexicon import in_english
 from toolfold.search._text import compounds, is_telling, raw_words, stem
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["DETAILS", "FIELDS", "NAME", "Document", "Fields", "document", "fields"]
+__all__ = [
+    "DETAILS",
+    "FIELDS",
+    "NAME",
+    "Document",
+    "Fields",
+    "document",
+    "english_fields",
+    "fields",
+]
 
 FIELDS = ("name", "source", "description", "parameters", "details", "aliases")
 """The fields, in the order in which documents number them."""
@@ -97,16 +107,25 @@ def fields(tool: Tool) -> Fields:
     )
 
 
+def english_fields(tool: Tool) -> Fields:
+    """Return the texts of a tool, in English where they are in a language that can be read."""
+    own = fields(tool)
+    return Fields(*(new or text for text, new in zip(own, in_english(own), strict=True)))
+
+
 def _document(tool: Tool) -> Document:
     terms: list[str] = []
     numbers = bytearray()
     counts = bytearray()
     lengths: list[int] = []
-    for number, text in enumerate(fields(tool)):
+    own = fields(tool)
+    for number, (text, english) in enumerate(zip(own, in_english(own), strict=True)):
         words = list(raw_words(_PATHS.sub(" ", text) if number == DETAILS else text))
         telling = [stem(word) for word in words if is_telling(word)]
         lengths.append(len(telling))
         counted = Counter(telling)
+        if english:
+            counted |= Counter(stem(word) for word in raw_words(english) if is_telling(word))
         if number == NAME:
             # A name may be nothing but small words (`get_me`); only there do they count.
             counted.update(dict.fromkeys((stem(w) for w in words if not is_telling(w)), 1))
