@@ -238,6 +238,8 @@ def test_what_a_server_takes_to_start_again_between_two_rounds_is_not_the_calls_
                 await until(lambda: upstream.connection is not before or before.is_closed)
                 return t.ElicitResult(action="accept", content={"v": "late"})
 
+            async with client(made) as other:  # from now on the server stays in its revision
+                await other.call_tool("one__pid", {})
             async with client(made, elicitation_callback=answer) as c:
                 answered = said(await c.call_tool("one__elicit", {"x": "q"}))
                 assert answered == 'q->accept:{"v": "late"} st-q'
