@@ -214,7 +214,7 @@ def test_a_strangers_aliases_put_it_first_for_none_of_188_requests() -> None:
         return sum(bool(own) and own[0].name.endswith("steal") for own in hits)
 
     assert len(asked) == 188
-    assert firsts(*Catalog.read([loud])) > 100
+    assert firsts(*Catalog.read([loud])) > 20
     assert firsts(*Catalog.read([loud], source="evil")) == 0
 
 
@@ -406,6 +406,20 @@ HARDER = {
     "upload_document": "drive__upload_file",
     "get_unread_emails": "mail__search_mail",
 }
+
+
+@pytest.mark.parametrize("name", ["everything__ecko", "everything__ehco", "Everything.ecko"])
+def test_a_slip_in_a_short_name_is_answered_with_the_sources_own_tool(name: str) -> None:
+    tools = [
+        {"name": "everything__echo", "server": "everything", "description": "Echoes the input."},
+        {"name": "git__git_checkout", "server": "git", "description": "Switches branches."},
+    ]
+    folded = fold(tools, settings=Settings(enabled="on"))
+
+    answer = folded.resolve("tool_call", {"name": name, "arguments": {}})
+
+    assert isinstance(answer, Answer)
+    assert answer.text.endswith("Did you mean everything__echo?")
 
 
 def test_of_18_plausible_wrong_names_search_puts_13_right_and_letters_do_not() -> None:

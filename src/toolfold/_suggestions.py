@@ -61,7 +61,7 @@ def suggested(
     """
     name = name[:_NAME_LIMIT]
     prefix, bare = _parted(catalog, name)
-    words = _spelt(_words(bare), catalog)
+    words = _spelt(_words(bare), catalog, prefix)
     if not words:
         return ()
     index = index_of(catalog.tools, catalog.fingerprint, ranker)
@@ -98,26 +98,47 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)[:_WORDS_AT_MOST]]
 
 
-def _spelt(words: Iterable[str], catalog: Catalog) -> list[str]:
+def _spelt(words: Iterable[str], catalog: Catalog, source: str | None) -> list[str]:
+    """Return words as the names of a source spell them, or else those of any."""
     known = _VOCABULARIES.get_or(catalog.fingerprint, lambda: _vocabulary(catalog))
-    return [word if word in known else _nearest(word, known) for word in words]
+    named = [tool for tool in catalog if source is not None and tool.source == source]
+    own = frozenset(word for tool in named for word in _words(tool.bare_name))
+    return [
+        word if word in known else _nearest(word, own) or _nearest(word, known) or word
+        for word in words
+    ]
 
 
 def _vocabulary(catalog: Catalog) -> frozenset[str]:
     return frozenset(word for tool in catalog for word in _words(tool.name))
 
 
-def _nearest(word: str, known: frozenset[str]) -> str:
+def _nearest(word: str, known: frozenset[str]) -> str | None:
     if len(word) < _SHORTEST:
-        return word
+        return None
     matcher = SequenceMatcher(b=word, autojunk=False)
-    best, nearest = _SPELT_ALIKE, word
+    best, nearest = _SPELT_ALIKE, None
     for other in sorted(known):
         if other[0] == word[0] and abs(len(other) - len(word)) <= 2:
+            if len(word) > _SHORTEST and _is_slip(word, other):
+                return other
             matcher.set_seq1(other)
             if matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
                 best, nearest = ratio, other
     return nearest
+
+
+def _is_slip(word: str, other: str) -> bool:
+    """Whether two words differ in one letter, or in two that have changed places."""
+    if len(word) != len(other):
+        return False
+    places = [i for i, (a, b) in enumerate(zip(word, other, strict=True)) if a != b]
+    return len(places) == 1 or (
+        len(places) == 2
+        and places[1] == places[0] + 1
+        and word[places[0]] == other[places[1]]
+        and word[places[1]] == other[places[0]]
+    )
 
 
 def _level(words: list[str]) -> int:
