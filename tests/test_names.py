@@ -416,9 +416,8 @@ def test_a_slip_in_a_short_name_is_answered_with_the_sources_own_tool(name: str)
     ]
     folded = fold(tools, settings=Settings(enabled="on"))
 
-    answer = folded.resolve("tool_call", {"name": name, "arguments": {}})
+    answer = answered(folded.resolve("tool_call", {"name": name, "arguments": {}}))
 
-    assert isinstance(answer, Answer)
     assert answer.text.endswith("Did you mean everything__echo?")
 
 
