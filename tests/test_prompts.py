@@ -97,7 +97,8 @@ def test_the_search_tool_beside_stubs() -> None:
 
     assert compact(folded.tools[-1]) == (
         '{"type":"function","function":{"name":"tool_search","description":"Load the parameters '
-        'of tools listed without them, by name or by what they do. 1 tool can be loaded.",'
+        "of tools listed without them, by name or by what they do: first this, "
+        'then the tool. 1 tool can be loaded.",'
         '"parameters":{"type":"object","properties":{"query":{"type":"string","description":'
         '"A tool\'s name, or what you need; empty lists all names"}},"required":["query"]}}}'
     )
@@ -135,7 +136,7 @@ def test_the_short_texts_of_stubs_are_these_bytes() -> None:
 
     assert compact(folded.tools) == (
         '[{"type":"function","function":{"name":"a","description":"","parameters":{"type":"object",'
-        '"properties":{},"additionalProperties":true,"description":"Call tool_search first."}}},'
+        '"properties":{}}}},'
         '{"type":"function","function":{"name":"tool_search","description":"Load a tool\'s '
         'parameters before you call it. 1 tool can be loaded.","parameters":{"type":"object",'
         '"properties":{"query":{"type":"string","description":"The tool\'s name"}},'

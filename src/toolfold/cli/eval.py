@@ -14,7 +14,7 @@ from toolfold.cli import options
 from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
-from toolfold.evaluation import Result, load_corpus, measure
+from toolfold.evaluation import AnswerResult, Result, load_corpus, measure, measure_answers
 from toolfold.settings import Settings
 
 _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", "false_hit_rate")
@@ -23,6 +23,7 @@ _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", 
 @click.command("eval", short_help="Measure search on labelled requests")
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
 @click.option("--queries", metavar="FILE", help="Requests to take in place of DIR's own")
+@click.option("--answers", is_flag=True, help="Measure what the answers to a model hold and cost")
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
 @setting_option(
     Settings, "ranker", "--ranker", "rankers", multiple=True, help="How to rank; repeatable"
@@ -38,6 +39,7 @@ _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", 
 def command(
     folders: tuple[str, ...],
     queries: str | None,
+    answers: bool,
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
@@ -60,6 +62,7 @@ def command(
       toolfold eval my-tools/ --ranker default --ranker bm25 --by-category
       toolfold eval corpora/* --split test --json > results.jsonl
     """
+    told: list[AnswerResult] = []
     results: list[Result] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
         try:
@@ -80,6 +83,7 @@ def command(
             settings = options.open_settings(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
+            told += [measure_answers(corpus, settings)] if answers else []
             label = f"{corpus.name} {ranker or ''}"
             with click.progressbar(
                 length=len(corpus.requests), label=label, file=sys.stderr,
@@ -95,6 +99,7 @@ def command(
         Path(plot).write_text(bars_svg(results, "recall@5"), encoding="utf-8")
     if not as_json:
         _print(results, by_category)
+    _tell(told, as_json=as_json)
 
 
 def _object(result: Result) -> dict[str, Any]:
@@ -113,6 +118,23 @@ def _object(result: Result) -> dict[str, Any]:
             for name, metrics in result.categories.items()
         },
     }
+
+
+def _tell(results: list[AnswerResult], *, as_json: bool) -> None:
+    """Print what the answers hold and cost."""
+    for result in results if as_json else ():
+        metrics = {key: round(value, 4) for key, value in result.metrics.items()}
+        row = {"corpus": result.corpus, "ranker": result.ranker, "answers": result.queries}
+        click.echo(json.dumps({**row, **metrics}, ensure_ascii=False))
+    if results and not as_json:
+        heads = list(dict.fromkeys(key for result in results for key in result.metrics))
+        rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
+        for result in results:
+            values = ((head, result.metrics.get(head)) for head in heads)
+            cells = ["-" if v is None else f"{v:.{0 if 'tokens' in h else 3}f}" for h, v in values]
+            rows.append([f"{result.corpus} {result.ranker}", *cells])
+        click.echo("\nwhat the answers hold and cost")
+        options.print_table(rows)
 
 
 def _rounded(value: float | None) -> float | None:
