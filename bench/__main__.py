@@ -2,7 +2,7 @@
 
     python -m bench            # everything but recall on test sets and the large catalog
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, scale, statements, against
+                               # gateway, recall, asked, scale, statements, against
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -23,6 +23,7 @@ from typing import Any
 
 from bench import data
 from bench.against import against
+from bench.asked import asked
 from bench.gateway import gateway
 from bench.peers.peers import Peer, PeerUnavailableError
 from bench.runtime import runtime
@@ -59,6 +60,7 @@ def main() -> None:
         "runtime": runtime,
         "gateway": gateway,
         "recall": recalling,
+        "asked": asked,
         "scale": scale,
         "statements": statements,
         "against": against,

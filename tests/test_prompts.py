@@ -547,3 +547,12 @@ def test_a_gateway_that_names_its_tools_does_not_ask_to_search_for_them() -> Non
         "something cannot be done, look there, or search with it, and run what you find as it "
         "says. Call your other tools directly."
     )
+
+
+def test_the_texts_around_hits_without_signatures_are_these_bytes() -> None:
+    assert prompts.nearest("fax it") == 'No close match for "fax it"; nearest:'
+    assert prompts.named_hit("send", "Send a letter") == "send (Send a letter)"
+    assert prompts.named_hit("send", "") == "send"
+    assert prompts.also(prompts.ALSO, ["a", "b"]) == "Also (tool_describe first): a, b"
+    assert prompts.ALSO_UNLISTED == "Also, not listed (search for the name):"
+    assert prompts.beside(["a", "b"]) == "May be needed too: a, b"
