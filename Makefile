@@ -10,7 +10,7 @@ INTEROP_READY := $(INTEROP)/.ready
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test lint check $(TYPES) format bench live interop clean
+.PHONY: demo test lint check $(TYPES) format bench chaos attacks live interop conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -38,14 +38,23 @@ format: $(READY)         ## mend what a machine can
 bench: $(READY)          ## measure, beside Hermes and FastMCP in the same run
 	PYTHONPATH=. $(BIN)/python -m bench
 
+chaos: $(READY)          ## servers killed under load, thousands of catalogs: calls lost, memory; some minutes
+	PYTHONPATH=. $(BIN)/python -m bench chaos memory
+
+attacks: $(READY)        ## what strangers try, from outside: a table of what held; some minutes
+	PYTHONPATH=interop $(BIN)/python -m attacks
+
 live: $(READY) $(LIVE_READY)  ## hold a conversation with a real model server
 	PYTHONPATH=. $(BIN)/python -m live
 
 interop: $(INTEROP_READY)  ## the gateway between real clients and real servers from npm and PyPI
 	$(INTEROP)/venv/bin/python -m pytest interop -n 2
 
+conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
+	PYTHONPATH=interop $(BIN)/python -m conformance
+
 clean:
-	rm -rf $(VENV) $(LIVE) $(INTEROP) .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,8 +1,9 @@
 """`make bench`: what toolfold costs and saves, beside its peers, in one run.
 
-    python -m bench            # everything but recall on test sets and the large catalog
+    python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, asked, scale, statements, against
+                               # gateway, recall, asked, scale, statements, against, chaos,
+                               # memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -24,7 +25,9 @@ from typing import Any
 from bench import data
 from bench.against import against
 from bench.asked import asked
+from bench.chaos import chaos
 from bench.gateway import gateway
+from bench.memory import KINDS
 from bench.peers.peers import Peer, PeerUnavailableError
 from bench.runtime import runtime
 from bench.statements import statements
@@ -64,6 +67,8 @@ def main() -> None:
         "scale": scale,
         "statements": statements,
         "against": against,
+        "chaos": chaos,
+        "memory": memory,
     }
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], help="which parts to run")
@@ -87,6 +92,8 @@ def main() -> None:
             _print(part, (parts[part].__doc__ or "").split("\n")[0], results[part])
     if arguments.json:
         print(json.dumps(results, indent=2))
+    if any(row.get("held") == "no" for rows in results.values() for row in rows):
+        raise SystemExit(1)
 
 
 def tokens() -> list[Row]:
@@ -296,6 +303,16 @@ def scale() -> list[Row]:
     finally:
         shutil.rmtree(folder)
     return [{"index": name, **run} for name, run in zip(("made", "kept"), runs, strict=True)]
+
+
+def memory() -> list[Row]:
+    """Resident MB on the way through 2,000 distinct catalogs and 20,000 searches."""
+    rows: list[Row] = []
+    for kind in KINDS:
+        command = [sys.executable, "-m", "bench.memory", kind]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        rows.append(json.loads(done.stdout))
+    return rows
 
 
 def _ms(action: Callable[[], object]) -> float:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench.peers.peers import PeerUnavailableError, clean_environment, install
+from bench.processes import free_port, resident_mb, started
 
 __all__ = ["gateway"]
 
@@ -49,21 +48,21 @@ async def _gateway(folder: Path) -> list[Row]:
     python = sys.executable
     echo = str(_PEERS / "echo_server.py")
     rows: list[Row] = []
-    port = _port()
-    with _started([python, echo, "http", str(port)], port):
+    port = free_port()
+    with started([python, echo, "http", str(port)], port):
         url = f"http://127.0.0.1:{port}/mcp"
         upstreams: dict[str, Any] = {"pipes": [python, echo, "stdio"], "HTTP": url}
         rows.append({"what": "the server itself, HTTP", **await _timed(url, "echo")})
         for kind, upstream in upstreams.items():
-            with _ours(folder, upstream, folded=False) as url:
+            with _ours(folder, upstream, folded=False) as (url, _):
                 row = {"what": f"toolfold, server over {kind}, tool by name"}
                 rows.append({**row, **await _timed(url, "s__echo")})
-            with _ours(folder, upstream) as url:
+            with _ours(folder, upstream) as (url, _):
                 row = {"what": f"toolfold, server over {kind}, tool_call"}
                 rows.append({**row, **await _timed(url, "tool_call", "s__echo")})
             rows.append(await _peer(upstream, kind))
-        with _ours(folder, upstreams["pipes"]) as url:
-            rows.append(await _load(url))
+        with _ours(folder, upstreams["pipes"]) as (url, pid):
+            rows.append(await _load(url, pid))
     rows.append(_first_answer(folder))
     return rows
 
@@ -75,9 +74,9 @@ async def _peer(upstream: Any, kind: str) -> Row:
     except PeerUnavailableError as error:
         return {"what": what, "note": str(error)}
     command = [upstream] if isinstance(upstream, str) else upstream
-    port = _port()
+    port = free_port()
     driver = str(_PEERS / "fastmcp_gateway.py")
-    with _started([str(python), driver, str(port), *command], port):
+    with started([str(python), driver, str(port), *command], port):
         return {"what": what, **await _timed(f"http://127.0.0.1:{port}/mcp", "call_tool", "echo")}
 
 
@@ -100,11 +99,10 @@ async def _timed(url: str, name: str, inner: str | None = None) -> Row:
     return {"ms_p50": round(median(taken), 2), "ms_p95": round(taken[int(0.95 * _CALLS)], 2)}
 
 
-async def _load(url: str) -> Row:
+async def _load(url: str, pid: int) -> Row:
     """Fifty clients, ten thousand calls: none lost, none crossed, and what it costs in memory."""
     from mcp import Client
 
-    pid = _gateway_pid(url)
     wrong = answered = 0
 
     async def one(number: int) -> None:
@@ -125,7 +123,7 @@ async def _load(url: str) -> Row:
         return time.perf_counter() - began
 
     await all_at_once()
-    before = _megabytes(pid)
+    before = resident_mb(pid)
     wrong = answered = 0
     seconds = await all_at_once()
     return {
@@ -134,7 +132,7 @@ async def _load(url: str) -> Row:
         "wrong": wrong,
         "calls_per_second": round(_LOAD / seconds),
         "MB_before": before,
-        "MB_after": _megabytes(pid),
+        "MB_after": resident_mb(pid),
     }
 
 
@@ -175,13 +173,13 @@ def _first_answer(folder: Path) -> Row:
 
 
 @contextmanager
-def _ours(folder: Path, upstream: Any, *, folded: bool = True) -> Iterator[str]:
-    """Serve one server through `toolfold serve --http`; yield its address."""
+def _ours(folder: Path, upstream: Any, *, folded: bool = True) -> Generator[tuple[str, int]]:
+    """Serve one server through `toolfold serve --http`; yield its address and its process."""
     server = {"url": upstream} if isinstance(upstream, str) else _command(upstream)
     config = _config(folder, {"s": server}, folded=folded)
-    port = _port()
-    with _started([*_SERVE, "--config", str(config), "--http", f"127.0.0.1:{port}"], port):
-        yield f"http://127.0.0.1:{port}/mcp"
+    port = free_port()
+    with started([*_SERVE, "--config", str(config), "--http", f"127.0.0.1:{port}"], port) as pid:
+        yield f"http://127.0.0.1:{port}/mcp", pid
 
 
 def _config(folder: Path, servers: dict[str, Any], *, folded: bool) -> Path:
@@ -197,54 +195,3 @@ def _config(folder: Path, servers: dict[str, Any], *, folded: bool) -> Path:
 
 def _command(words: Sequence[str]) -> dict[str, Any]:
     return {"command": words[0], "args": list(words[1:])}
-
-
-@contextmanager
-def _started(command: Sequence[str], port: int) -> Iterator[None]:
-    """Run a server until it is no longer needed."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=clean_environment(),
-    )
-    try:
-        while not _listens(port):
-            if process.poll() is not None or time.perf_counter() - began > 60:
-                raise SystemExit(f"{' '.join(command[:3])} does not start")
-            time.sleep(0.01)
-        yield
-    finally:
-        process.terminate()
-        process.wait(15)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def _gateway_pid(url: str) -> int:
-    """Return the process that serves an address: the one whose command line names its port."""
-    port = url.rsplit(":", 1)[1].partition("/")[0]
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        words = entry.read_bytes().split(b"\0")
-        if b"serve" in words and f"127.0.0.1:{port}".encode() in words:
-            return int(entry.parent.name)
-    return os.getpid()
-
-
-def _megabytes(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status")
-    if not status.exists():
-        return 0.0
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
-    return round(int(line.split()[1]) / 1_024, 1)

@@ -75,9 +75,10 @@ JSON_KEYS = {
     "`policy`, `annotations`.",
     "eval": "one object a line, for each corpus and ranker: `corpus`, `ranker`, `tools`, "
     "`queries`, "
-    "`recall@1`, `recall@5`, `recall@10`, `all_gold@5`, `mrr`, `ndcg@5`, `false_hit_rate`, "
-    "`recall@5_interval` (95 %), `ms_p50`, `ms_p95`, `build_ms`, `categories`. A rate is null "
-    "where no request counts towards it.",
+    "`recall@1`, `recall@5`, `recall@10`, `recall@20`, `all_gold@5`, `mrr`, `ndcg@5`, "
+    "`false_hit_rate`, `recall@5_interval` (95 %), `ms_p50`, `ms_p95`, `build_ms`, `categories`, "
+    "`curve` (of each floor: itself, recall@5, false hits). A rate is null where no request "
+    "counts towards it.",
     "fold": "`active`, `strategy`, `reason`, `tools_before`, `tools_after`, `kept`, `deferred`, "
     "`tokens_before`, `tokens_after`, `deferrable_tokens`, `threshold_tokens`, "
     "`renamed` (each `source`, `name`, `served_as`), "
@@ -95,6 +96,12 @@ JSON_KEYS = {
     "`prompt_tokens`, `cached_tokens`, `uncached_tokens`, `completion_tokens`, `prompt_by_turn`, "
     "`discovery_by_turn`); with `--growth` also `growth` (`tools`, `budget`, and `unfolded`, "
     "`folded`, `folded_no_budget`, each like a result). Tokens are characters over four.",
+    "status": "`gateways`, each `pid`, `answers` and `error` (why it does not) and, of one that "
+    "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, `clients`, "
+    "`in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, `tools`, `tokens_before`, "
+    "`tokens_after`), `servers` (each `name`, `transport`, `state`, `since`, `tools`, "
+    "`quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, `failed`) and `functions` "
+    "(each `name`, `tools`, `calls`, `failed`).",
     "trust": "`mode`, `known` (how many tools are remembered), `count`, `waiting` (each `server`, "
     "`tool`, `state`, `rejected`, `fingerprint`, `approved`, `marks`). `show` adds `difference`; "
     "`approve` and `reject` print `approved` or `rejected` with `changed`, `forget` prints "

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolfold import Settings, fold
+from toolfold import Settings, Tool, fold
 from toolfold._memo import Memo
+from toolfold._signature import _SIGNATURES, signature  # pyright: ignore[reportPrivateUsage]
 from toolfold.arguments import _VALIDATORS  # pyright: ignore[reportPrivateUsage]
 from toolfold.catalog import _FORMS  # pyright: ignore[reportPrivateUsage]
+from toolfold.search._dense import _VECTORS  # pyright: ignore[reportPrivateUsage]
 from toolfold.search._document import _DOCUMENTS  # pyright: ignore[reportPrivateUsage]
+from toolfold.search._pieces import Pieces
+from toolfold.search._text import stem
 from toolfold.search.index import _INDEXES  # pyright: ignore[reportPrivateUsage]
 from toolfold.wire.read import _LISTS, _READINGS  # pyright: ignore[reportPrivateUsage]
 
@@ -57,8 +63,37 @@ def test_lists_that_keep_changing_are_not_all_kept() -> None:
         folded.resolve("tool_call", {"name": f"t{n}_0", "arguments": {}})
 
     for memo in (_LISTS, _READINGS):
-        assert 4 * MEBIBYTE < memo.held <= 8 * MEBIBYTE
+        assert 12 * MEBIBYTE < memo.held <= 24 * MEBIBYTE
     assert _VALIDATORS.held <= 4 * MEBIBYTE
     assert _DOCUMENTS.held <= 32 * MEBIBYTE
     assert _INDEXES.held <= 64 * MEBIBYTE
     assert _FORMS.held <= 16 * MEBIBYTE
+
+
+def test_vectors_and_lines_of_ever_new_tools_are_kept_by_their_bytes() -> None:
+    folding = Settings(enabled="on", cache_dir="off")
+
+    for n in range(40):
+        tools = [{"name": f"tool_{n}_{i}", "description": f"Thing {n}{i}."} for i in range(500)]
+        fold(tools, settings=folding).resolve("tool_search", {"query": "thing"})
+    for n in range(12_000):
+        signature(Tool(f"tool_{n}", "", {"properties": {f"p{i}": {} for i in range(9)}}))
+
+    assert 11 * MEBIBYTE < _VECTORS.held <= 12 * MEBIBYTE
+    assert 3 * MEBIBYTE < _SIGNATURES.held <= 4 * MEBIBYTE
+
+
+def test_words_of_any_length_are_not_kept() -> None:
+    pieces = Pieces(["long", "##word"])
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for n in range(500):
+            word = f"{n}word" * 2_000
+            stem(word)
+            pieces.pieces(word)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert after - before < MEBIBYTE / 4

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.outcomes import answered, invoked
-from toolfold import Catalog, Scope, Settings, Tool, fold
+from toolfold import Catalog, Scope, Settings, Tool, demo, fold
 from toolfold.demo import demo_catalog
 from toolfold.prompts import FULL
 
@@ -200,6 +202,22 @@ def test_a_record_does_not_speak_over_the_source_that_it_comes_from() -> None:
     assert own.aliases == ("open an issue",)
 
 
+def test_a_strangers_aliases_put_it_first_for_none_of_188_requests() -> None:
+    folder = Path(demo.__file__).parent
+    lines = (folder / "queries.jsonl").read_text("utf-8").splitlines()
+    asked = [json.loads(line)["query"] for line in lines]
+    loud = {**LOUD, "policy": "automatic", "aliases": asked}
+
+    def firsts(*stranger: Tool) -> int:
+        folded = fold([*demo_catalog(), *stranger], settings=Settings(enabled="on"))
+        hits = [folded.bridge.search(query, 1) for query in asked]
+        return sum(bool(own) and own[0].name.endswith("steal") for own in hits)
+
+    assert len(asked) == 188
+    assert firsts(*Catalog.read([loud])) > 100
+    assert firsts(*Catalog.read([loud], source="evil")) == 0
+
+
 def test_a_catalog_file_that_was_named_keeps_its_words(tmp_path: Any) -> None:
     from toolfold.sources.catalog_file import load_catalog
 
@@ -376,6 +394,33 @@ def test_a_made_up_name_is_answered_with_what_a_search_finds() -> None:
     assert first == PLAUSIBLE
     for nonsense in ("fly_to_moon", "nobody", "x" * 10_000, "!!!"):
         assert suggestion(folded, nonsense) == []
+
+
+HARDER = {
+    "remove_file": "drive__delete_file",
+    "book_a_flight": "travel__book_flight",
+    "jira.create_ticket": "crm__create_ticket",
+    "create_appointment": "create_calendar_event",
+    "gmail.search_messages": "mail__search_mail",
+    "github.open_pull_request": "forge__create_pull_request",
+    "upload_document": "drive__upload_file",
+    "get_unread_emails": "mail__search_mail",
+}
+
+
+def test_of_18_plausible_wrong_names_search_puts_13_right_and_letters_do_not() -> None:
+    catalog = demo_catalog()
+    folded = fold(catalog, settings=Settings(enabled="on", cache_dir="off"))
+    wrong = {**PLAUSIBLE, **HARDER}
+
+    found = sum(suggestion(folded, name)[:1] == [meant] for name, meant in wrong.items())
+    by_letters = sum(
+        get_close_matches(name, catalog.names, 1) == [meant] for name, meant in wrong.items()
+    )
+
+    assert len(wrong) == 18
+    assert found >= 13
+    assert by_letters < 9
 
 
 @pytest.mark.parametrize("ranker", ["hybrid", "bm25", "keyword"])

@@ -96,3 +96,19 @@ def test_every_one_of_the_226_is_found_first_by_its_exact_name() -> None:
 
     for name in folded.catalog.names:
         assert answered(folded.resolve("tool_search", {"query": name})).hits[0].name == name
+
+
+def test_an_unknown_argument_is_refused_by_the_186_of_221_tools_that_say_nothing_of_it() -> None:
+    tools = [tool for tool in deploy() if tool["parameters"].get("properties")]
+    silent = [tool for tool in tools if "additionalProperties" not in tool["parameters"]]
+    optional = [{**tool, "parameters": {**tool["parameters"], "required": []}} for tool in silent]
+    folded = fold(optional, settings=Settings(enabled="on", ranker="bm25"))
+
+    refused = [
+        answered(folded.resolve("tool_call", {"name": tool["name"], "arguments": {"brightnes": 1}}))
+        for tool in optional
+    ]
+
+    assert (len(tools), len(silent)) == (221, 186)
+    assert [answer.text for answer in refused if "brightnes" not in answer.text] == []
+    assert all(answer.is_error for answer in refused)

@@ -22,6 +22,7 @@ from toolfold.evaluation.measure import recall
 from toolfold.search._columns import columns_of
 from toolfold.search._document import document
 from toolfold.search._scorer import Scorer
+from toolfold.search._sources import SourceMeans
 from toolfold.search._vectors import Vectors
 from toolfold.search.hybrid import HybridSearcher
 from toolfold.search.lexical import Words
@@ -36,7 +37,7 @@ def main() -> None:
     parser.add_argument("--split", default="dev")
     arguments = parser.parse_args()
     if arguments.kind == "static":
-        model: Any = StaticModel(arguments.model)
+        model: Any = StaticModel.read(arguments.model)
     else:
         from encoder import Encoder
 
@@ -53,7 +54,8 @@ def main() -> None:
         order = sorted(range(len(tools)), key=lambda i: tools[i].digest)
         words = Words(columns_of([document(tool) for tool in tools]))
         places = [tool.name for tool in tools]
-        searcher = HybridSearcher(words, Vectors(vectors), places, order, model.query, scorer)
+        sources = SourceMeans(vectors, [tool.source or "" for tool in tools])
+        searcher = HybridSearcher(words, Vectors(vectors), places, order, model, scorer, sources)
         found, times = [], []
         for request in corpus.requests:
             started = time.perf_counter()

@@ -33,6 +33,10 @@ class Encoder:
         """Embed a request."""
         return self._embed([text], QUERY)[0]
 
+    def has_word(self, word: str) -> bool:
+        """Take every word for known: it reads them in pieces."""
+        return True
+
     def tools(self, tools: Sequence[Any]) -> np.ndarray:
         """Embed tools of the package."""
         return self._embed([passage(_plain(tool)) for tool in tools], PASSAGE)

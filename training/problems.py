@@ -1,16 +1,50 @@
-"""Search problems for fitting the scorer and the floor: requests a model has not seen, in catalogs of many sizes."""
+"""Search problems for fitting the scorer and the floor: requests a model has not seen, at every size.
+
+A problem is a catalog with requests. Each is made twice: with the tools that serve its
+requests, and without them and whatever is near them, so that what is served and what is not
+differ in nothing else: not in words, not in size, not in whose tools stand around.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import refine
+import numpy as np
+import written
 from catalog import CORPORA, Tool, corpus, rows
 from dataset import DATA, HELD, Dataset, bucket, held_tool
 from synth import joined
+from text import words
+
+SIZES = (1, 2, 4, 8, 15, 40, 120, 400, 1500, 5000)
+"""How many tools a catalog has."""
+
+REQUESTS = 30
+"""Requests of each source at each size."""
+
+TOGETHER = {1: 1, 2: 2, 4: 3, 8: 5, 15: 10}
+"""How many requests are asked of one small catalog; of larger ones, all."""
+
+NEAR = (0.4, 0.5, 0.6)
+"""A tool that is nearer than this to one that serves a request is taken for one that may."""
+
+MISSES = ((0.2, 0.35), (0.3, 0.45))
+"""How near a tool is to one that serves a request where it is a near miss."""
+
+NEIGHBOURS = 12_000
+"""Of so many tools the near misses are taken."""
+
+VENDORS = ("aws", "google", "toucan-mcp", "toolsdk-registry", "docker-mcp-registry")
+INFRASTRUCTURE = ("aws",)
+"""Catalogs that serve nobody's everyday requests."""
+
+_FILLERS = frozenset(
+    "a an and any are as at be by for from get gets given has have if in into is it its of on or "
+    "return returns specific specified that the their this to used using which with your".split()
+)
 
 
 class Problem(NamedTuple):
@@ -22,148 +56,236 @@ class Problem(NamedTuple):
     gold: list[list[int]]
 
 
-def together(
-    found: list[tuple[str, list[int]]], count: int, random_: random.Random
-) -> list[tuple[str, list[int]]]:
-    """Make requests with several needs out of single ones."""
-    made = []
-    for _ in range(count):
-        chosen = random_.sample(found, random_.choice((2, 2, 3)))
-        gold = sorted({g for _, golds in chosen for g in golds})
-        made.append((joined([q for q, _ in chosen], random_), gold))
-    return made
+class Asked(NamedTuple):
+    """A request, and the tools that serve it, as numbers in the pool."""
+
+    query: str
+    gold: tuple[int, ...]
 
 
-def held_out(data: Dataset, seed: int = 5, each: int = 350) -> list[Problem]:
-    """Build catalogs around the sources that the fold models never saw, and seal-tools dev's even half."""
-    random_ = random.Random(seed)
-    others = [
-        i
-        for i, c in enumerate(data.catalog)
-        if c in ("toucan-mcp", "toolbench", "toolsdk-registry", "aws", "google")
-    ]
-    by_source: dict[str, list[tuple[str, list[int]]]] = defaultdict(list)
-    for row in rows(DATA / "pairs.jsonl.gz"):
-        if row["source"] in HELD or (
-            row["source"] == "metatool" and held_tool(data.docs[row["gold"][0]].name)
-        ):
-            by_source[row["source"]].append((row["query"], row["gold"]))
-    found = []
-    for source, asked in sorted(by_source.items()):
-        own = [i for i, c in enumerate(data.catalog) if c == source]
-        for distractors in (0, 400, 3000):
-            chosen = own + random_.sample(others, distractors)
-            random_.shuffle(chosen)
-            place = {d: i for i, d in enumerate(chosen)}
-            sample = random_.sample(asked, min(each, len(asked)))
-            if source in ("hwu64", "metatool", "toolrl-rlla", "banking77"):
-                single = [a for a in asked if len(a[1]) == 1 and len(a[0]) < 200]
-                sample = sample[: each * 3 // 4] + together(single, each // 3, random_)
-            found.append(
-                Problem(
-                    source,
-                    [data.docs[i] for i in chosen],
-                    [q for q, _ in sample],
-                    [[place[g] for g in gs] for _, gs in sample],
-                )
-            )
-    found.append(seal(0))
-    for distractors in (0, 400, 3000):
-        more = [data.docs[i] for i in random_.sample(others, distractors)]
-        found.append(written(range(1, 3), more))
-    return found + small(range(1, 3), served=True)
+class Pool:
+    """All tools there are, whose they are, and how near they are to each other.
 
-
-def written(buckets: Container[int], distractors: Sequence[Tool] = ()) -> Problem:
-    """Return the requests of written tools in some buckets, asked of all written tools and more."""
-    tools, queries, owner = refine.written()
-    kept = [i for i in range(len(queries)) if refine.part(tools[owner[i]]) in buckets]
-    catalog = [*tools, *distractors]
-    order = random.Random(len(catalog)).sample(range(len(catalog)), len(catalog))
-    place = {old: new for new, old in enumerate(order)}
-    return Problem(
-        "written",
-        [catalog[i] for i in order],
-        [queries[i] for i in kept],
-        [[place[owner[i]]] for i in kept],
-    )
-
-
-def small(
-    buckets: Container[int], served: bool, seed: int = 3, catalogs: int = 120
-) -> list[Problem]:
-    """Ask catalogs of 3 to 300 written tools what they serve, or what only others would.
-
-    Requests of the same server's tools are never asked as strangers: whether one of its other
-    tools would do is a matter of opinion.
+    Args:
+        data: The tools of the training set.
+        embed: Returns the unit vectors of tools.
+        is_fold: Whether the model has not seen the held-out sources; else only requests that
+            no model is trained on count as unseen.
     """
-    tools, queries, owner = refine.written()
-    requests: dict[int, list[str]] = defaultdict(list)
-    for query, i in zip(queries, owner, strict=True):
-        requests[i].append(query)
-    pool = [i for i, tool in enumerate(tools) if refine.part(tool) in buckets]
-    random_ = random.Random(seed + served)
-    found = []
-    for _ in range(catalogs):
-        chosen = random_.sample(range(len(tools)), random_.choice((3, 6, 12, 25, 60, 150, 300)))
-        if served:
-            chosen = list(dict.fromkeys([*random_.sample(pool, 3), *chosen]))
-            random_.shuffle(chosen)
-            asked = [i for i in chosen if i in set(pool)]
-        else:
-            servers = {tools[i].server for i in chosen}
-            asked = random_.sample([i for i in pool if tools[i].server not in servers], 8)
-        place = {t: i for i, t in enumerate(chosen)}
-        pairs = [(random_.choice(requests[i]), [place[i]] if served else []) for i in asked]
-        group = "small" if served else "small-none"
-        found.append(
-            Problem(group, [tools[i] for i in chosen], [q for q, _ in pairs], [g for _, g in pairs])
+
+    def __init__(
+        self, data: Dataset, embed: Callable[[Sequence[Tool]], np.ndarray], is_fold: bool
+    ) -> None:
+        self.tools = [t for t, c in zip(data.docs, data.catalog, strict=True) if c != "gloss"]
+        self.catalog = [c for c in data.catalog if c != "gloss"]
+        self.requests: dict[str, list[Asked]] = defaultdict(list)
+        self._embed = embed
+        self._vectors: dict[int, np.ndarray] = {}
+        self._pairs(is_fold)
+        self._written(is_fold)
+        self._seal()
+        self.servers: dict[str, list[list[int]]] = {}
+        for catalog in (*VENDORS, "toolbench"):
+            by_server: dict[str, list[int]] = defaultdict(list)
+            for i, c in enumerate(self.catalog):
+                if c == catalog:
+                    by_server[self.tools[i].server].append(i)
+            self.servers[catalog] = list(by_server.values())
+        self._vendors()
+
+    def _pairs(self, is_fold: bool) -> None:
+        for row in rows(DATA / "pairs.jsonl.gz"):
+            source, gold = row["source"], tuple(row["gold"])
+            held = source in HELD or (source == "metatool" and held_tool(self.tools[gold[0]].name))
+            if held if is_fold else bucket(row["query"]) == 0:
+                self.requests[source].append(Asked(row["query"], gold))
+
+    def _written(self, is_fold: bool) -> None:
+        tools, queries, owner = written.written()
+        first = len(self.tools)
+        self.tools += tools
+        self.catalog += ["written"] * len(tools)
+        kept = (1, 2) if is_fold else (0,)
+        for query, i in zip(queries, owner, strict=True):
+            if written.part(tools[i]) in kept:
+                short = len(query.split()) <= 5
+                group = "written-asked" if short else "written"
+                self.requests[group].append(Asked(query, (first + i,)))
+        self._own = {"written-asked": "written"}
+
+    def _seal(self) -> None:
+        tools, asked = corpus("seal-tools", ("dev",))
+        first = len(self.tools)
+        self.tools += tools
+        self.catalog += ["seal-tools"] * len(tools)
+        for request in asked:
+            if bucket(request.query) % 2 == 0 and request.gold:
+                gold = tuple(first + g for g in request.gold)
+                self.requests["seal-tools"].append(Asked(request.query, gold))
+
+    def _vendors(self) -> None:
+        """Ask for vendors' tools as a model would, in a few of their own words."""
+        draw = random.Random(4)
+        for catalog in VENDORS[:4]:
+            members = [m for m in self.servers[catalog] if len(m) >= 8]
+            for server in draw.sample(members, min(len(members), 250)):
+                for i in draw.sample(server, 2):
+                    if query := in_few_words(self.tools[i], draw):
+                        self.requests[f"{catalog}-asked"].append(Asked(query, (i,)))
+        self._own |= {f"{catalog}-asked": catalog for catalog in VENDORS[:4]}
+
+    def vectors(self, places: Sequence[int]) -> np.ndarray:
+        """Return the vectors of tools, each made once."""
+        missing = [i for i in places if i not in self._vectors]
+        if missing:
+            made = self._embed([self.tools[i] for i in missing])
+            self._vectors.update(zip(missing, made, strict=True))
+        return np.stack([self._vectors[i] for i in places])
+
+    def own(self, group: str) -> list[int]:
+        """Return the tools of a group's own catalog."""
+        catalog = self._own.get(group, group)
+        return [i for i, c in enumerate(self.catalog) if c == catalog]
+
+    def problems(self, seed: int = 5) -> Iterator[tuple[Problem, Problem]]:
+        """Yield each problem with the tools that serve its requests, and without them."""
+        for group, asked in sorted(self.requests.items()):
+            draw = random.Random(f"{seed} {group}")
+            own = self.own(group)
+            single = [a for a in asked if len(a.gold) == 1 and len(a.query) < 200]
+            for size in SIZES:
+                together = TOGETHER.get(size, REQUESTS)
+                for _ in range(REQUESTS // together):
+                    chosen = draw.sample(asked, min(together, len(asked)))
+                    if (
+                        "asked" not in group
+                        and size >= 15
+                        and len(single) > 20
+                        and draw.random() < 0.25
+                    ):
+                        chosen = [several(single, draw) for _ in chosen]
+                    yield self._pair(group, chosen, size, own, draw)
+
+    def _pair(
+        self, group: str, asked: Sequence[Asked], size: int, own: list[int], draw: random.Random
+    ) -> tuple[Problem, Problem]:
+        gold = list(dict.fromkeys(g for a in asked for g in a.gold))
+        others = self._others(size, own, gold, draw)
+        kept = [*gold, *others[: max(size - len(gold), 0)]]
+        limit = draw.choice(NEAR)
+        gold_vectors = self.vectors(gold)
+        near = (self.vectors(others) @ gold_vectors.T).max(1) if others else np.zeros(0)
+        far = [i for i, n in zip(others, near.tolist(), strict=True) if n < limit][:size]
+        is_named = draw.random() < 0.5 or group.endswith("-asked") or group == "written"
+        return (
+            self._problem(group, kept, asked, is_named, draw),
+            self._problem(f"{group}, none", far, [Asked(a.query, ()) for a in asked], is_named, draw),
+        )  # fmt: skip
+
+    def _others(
+        self, size: int, own: list[int], gold: Sequence[int], draw: random.Random
+    ) -> list[int]:
+        """Return tools to stand around: of the same source, or whole servers of others."""
+        wanted = 2 * size + 20
+        found: list[int] = []
+        if draw.random() < 0.5:
+            found += draw.sample(own, min(len(own), wanted))
+        catalog = draw.choice([*VENDORS, "toolbench"])
+        servers = self.servers[catalog]
+        while len(found) < wanted:
+            found += draw.choice(servers)
+            if draw.random() < 0.02:
+                servers = self.servers[draw.choice([*VENDORS, "toolbench"])]
+        held = set(gold)
+        return [i for i in dict.fromkeys(found) if i not in held][:wanted]
+
+    def _problem(
+        self, group: str, places: Sequence[int], asked: Sequence[Asked], is_named: bool,
+        draw: random.Random,
+    ) -> Problem:  # fmt: skip
+        order = draw.sample(list(places), len(places))
+        place = {old: new for new, old in enumerate(order)}
+        tools = [self.tools[i] for i in order]
+        if not is_named or not all(t.server for t in tools):
+            # Where some have no source, none has: a source must not tell who serves.
+            tools = [Tool(t.name, t.description, t.parameters) for t in tools]
+        return Problem(
+            group, tools, [a.query for a in asked], [[place[g] for g in a.gold] for a in asked]
         )
-    return found
+
+    def near_misses(self, seed: int = 7) -> Iterator[tuple[Problem, Problem]]:
+        """Yield small catalogs of tools that are near to what serves, and do something else."""
+        sample = random.Random(seed).sample(range(len(self.tools)), NEIGHBOURS)
+        around = self.vectors(sample)
+        for group, asked in sorted(self.requests.items()):
+            draw = random.Random(f"{seed} {group}")
+            for _ in range(2 * REQUESTS):
+                one = draw.choice(asked)
+                near = (around @ self.vectors(one.gold).T).max(1)
+                low, high = draw.choice(MISSES)
+                others = [sample[i] for i in np.flatnonzero((near > low) & (near < high))]
+                chosen = draw.sample(others, min(len(others), draw.choice((1, 1, 2, 3, 5))))
+                if not chosen:
+                    continue
+                served = [*one.gold, *chosen[1:]]
+                yield (
+                    self._problem(f"{group}, near", served, [one], False, draw),
+                    self._problem(f"{group}, near, none", chosen, [Asked(one.query, ())], False, draw),
+                )  # fmt: skip
+
+    def everyday(self, seed: int = 9) -> Iterator[Problem]:
+        """Yield vendors' catalogs of every size with requests that no vendor serves."""
+        draw = random.Random(seed)
+        asked = [str(text) for text in rows(DATA / "out_of_scope.jsonl.gz")]
+        kinds = {"small talk": asked}
+        for row in rows(DATA / "pairs.jsonl.gz"):
+            if row["source"] in ("clinc150", "hwu64", "banking77") and bucket(row["query"]) == 0:
+                kinds.setdefault(f"{row['source']} of vendors", []).append(row["query"])
+        for kind, queries in kinds.items():
+            for size in SIZES:
+                for _ in range(2 if size >= 30 else 6):
+                    count = REQUESTS // (2 if size >= 30 else 6)
+                    chosen = draw.sample(queries, count)
+                    found: list[int] = []
+                    while len(found) < size:
+                        found += draw.choice(self.servers[draw.choice(INFRASTRUCTURE)])
+                    asking = [Asked(q, ()) for q in chosen]
+                    yield self._problem(f"{kind}, none", found[:size], asking, True, draw)
 
 
-def seal(half: int) -> Problem:
-    """Return one half of seal-tools dev."""
+def several(found: Sequence[Asked], draw: random.Random) -> Asked:
+    """Make a request with several needs out of single ones."""
+    chosen = draw.sample(found, draw.choice((2, 2, 3)))
+    gold = tuple(dict.fromkeys(g for a in chosen for g in a.gold))
+    return Asked(joined([a.query for a in chosen], draw), gold)
+
+
+def in_few_words(tool: Tool, draw: random.Random) -> str:
+    """Return what a model might send to a search tool: a few words of the tool's, in any order."""
+    name = [w for w in words(tool.name) if w.isalpha()]
+    said = [w for w in words(tool.description)[:16] if w.isalpha() and w not in _FILLERS]
+    kind = draw.random()
+    if kind < 0.35:
+        chosen = draw.sample(name, min(len(name), 4))
+    elif kind < 0.7:
+        chosen = list(dict.fromkeys(said))[: draw.choice((3, 4, 5))]
+    else:
+        both = list(dict.fromkeys([*draw.sample(name, min(len(name), 2)), *said[:4]]))
+        chosen = both[: draw.choice((3, 4, 5))]
+    if tool.server and draw.random() < 0.4:
+        chosen = [w for w in words(tool.server) if w.isalpha()][:2] + chosen
+    return " ".join(dict.fromkeys(chosen)) if len(set(chosen)) > 1 else ""
+
+
+def dev(is_fold: bool) -> Iterator[Problem]:
+    """Yield problems to look at, of sources that are fitted on, but of other requests."""
     tools, asked = corpus("seal-tools", ("dev",))
-    kept = [r for r in asked if bucket(r.query) % 2 == half]
-    return Problem("seal-tools", tools, [r.query for r in kept], [list(r.gold) for r in kept])
+    kept = [r for r in asked if bucket(r.query) % 2 == 1]
+    yield Problem("seal-tools", tools, [r.query for r in kept], [list(r.gold) for r in kept])
+    if is_fold:
+        tools, queries, owner = written.written()
+        own = [i for i in range(len(queries)) if written.part(tools[owner[i]]) == 0]
+        yield Problem("written", tools, [queries[i] for i in own], [[owner[i]] for i in own])
 
 
-def strange(data: Dataset, seed: int = 9, each: int = 60) -> list[Problem]:
-    """Ask single servers' catalogs what they do not serve, and what they do (queries of gold tools are synthetic)."""
-    random_ = random.Random(seed)
-    servers: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for i, c in enumerate(data.catalog):
-        if c in ("toucan-mcp", "toolsdk-registry", "aws", "google"):
-            servers[c, data.docs[i].server].append(i)
-    big = [m for m in servers.values() if 15 <= len(m) <= 200]
-    asked = [
-        row["query"]
-        for row in rows(DATA / "pairs.jsonl.gz")
-        if row["source"] in ("clinc150", "hwu64", "banking77")
-    ]
-    asked += list(rows_text("out_of_scope"))
-    return [
-        Problem(
-            "strange",
-            [data.docs[i] for i in members],
-            random_.sample(asked, each),
-            [[] for _ in range(each)],
-        )
-        for members in random_.sample(big, 40)
-    ]
-
-
-def rows_text(name: str) -> list[str]:
-    """Read a file of JSON strings."""
-    return [str(r) for r in rows(DATA / f"{name}.jsonl.gz")]
-
-
-def github(half: int) -> Problem:
-    """Return one half of github-oos, which no tool serves."""
-    tools, asked = corpus("github-oos", ("dev",))
-    kept = [r.query for r in asked if bucket(r.query) % 2 == half]
-    return Problem("github-oos", tools, kept, [[] for _ in kept])
-
-
-__all__ = ["CORPORA", "Problem", "github", "held_out", "seal", "strange"]
+__all__ = ["CORPORA", "Pool", "Problem", "dev"]

@@ -97,7 +97,7 @@ def _renamed_entry(entry: Entry, names: Mapping[int, str]) -> Entry:
 
 
 def _free_name(tool: Tool, used: Collection[str]) -> str:
-    base = f"{tool.source}__{tool.name}"
+    base = f"{tool.source}__{tool.own_name or tool.name}"
     name, number = base, 0
     while wire_name(name) in used:
         number += 1

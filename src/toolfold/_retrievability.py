@@ -63,13 +63,20 @@ def retrievability(
         progress: Called after every tool.
     """
     found: list[Retrievability] = []
+    names: dict[str, list[str]] = {}
+
+    def names_of(need: str) -> list[str]:
+        if need not in names:
+            names[need] = [hit.name for hit in search(need, FOUND_WITHIN)]
+        return names[need]
+
     for tool in tools:
-        found.append(_looked_for(tool, search))
+        found.append(_looked_for(tool, names_of))
         progress()
     return found
 
 
-def _looked_for(tool: Tool, search: _Search) -> Retrievability:
+def _looked_for(tool: Tool, names_of: Callable[[str], list[str]]) -> Retrievability:
     sentence = first_sentence(tool.description, _SENTENCE_LIMIT)
     said = sentence or " ".join(raw_words(tool.name))
     above: Counter[str] = Counter()
@@ -77,7 +84,7 @@ def _looked_for(tool: Tool, search: _Search) -> Retrievability:
     held = {stem(term) for term in document(tool).terms}
 
     def place(need: str) -> int | None:
-        names = [hit.name for hit in search(need, FOUND_WITHIN)]
+        names = names_of(need)
         if tool.name in names:
             above.update(names[: names.index(tool.name)])
             return names.index(tool.name) + 1
@@ -102,9 +109,9 @@ def _looked_for(tool: Tool, search: _Search) -> Retrievability:
 def paraphrases(sentence: str) -> Iterator[str]:
     """Yield the sentence in other words: each word that has synonyms gives way to one of them."""
     words = [word for word in raw_words(sentence) if is_telling(word)]
-    for turn in range(2):
-        other = [_synonym(word, turn) for word in words]
-        if other != words:
+    turns = (tuple(_synonym(word, turn) for word in words) for turn in range(2))
+    for other in dict.fromkeys(turns):
+        if other != tuple(words):
             yield " ".join(other)
 
 

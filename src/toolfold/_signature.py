@@ -33,7 +33,12 @@ _REFERENCES_AT_MOST = 8
 _TYPES_AT_MOST = 1_000
 """How many types are looked at for one line; a line of 600 characters holds far fewer."""
 
-_SIGNATURES: Memo[tuple[str, bytes, int], str] = Memo(16_384)
+_ENTRY_BYTES = 400
+"""What an entry of the memo takes beside the letters of its line, nearly."""
+
+_SIGNATURES: Memo[tuple[bytes, int], str] = Memo(
+    16_384, room=4 * 1024 * 1024, size=lambda line: len(line) + _ENTRY_BYTES
+)
 _WORD = re.compile(r"[\w.$@/*+~-]+…?\Z")
 """Names that stay as they are: none of the signs that a signature is made of is in them."""
 
@@ -57,8 +62,9 @@ def signature(tool: Tool, limit: int = _LINE_LIMIT) -> str:
     text = fast_bytes(tool.parameters)
     if text is None:
         return _signature(tool, limit)
-    key = (tool.name, hashlib.sha1(text, usedforsecurity=False).digest(), limit)
-    return _SIGNATURES.get_or(key, lambda: _signature(tool, limit))
+    digest = hashlib.sha1(tool.name.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    digest.update(b"\0" + text)
+    return _SIGNATURES.get_or((digest.digest(), limit), lambda: _signature(tool, limit))
 
 
 class _Root:

@@ -24,6 +24,9 @@ _WORDS_AT_MOST = 12
 _SEARCHED = 8
 _NEAR_TO_THE_BEST = 0.5
 _SPELT_ALIKE = 0.8
+_AS_A_NAME = 0.35
+"""How probable a tool must be that a name is taken for: a name says less than a request."""
+
 _SHORTEST = 3
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _PREFIX = re.compile(r"(.+?)(?:__|[./:])+(.+)", re.DOTALL)
@@ -64,7 +67,7 @@ def suggested(
     index = index_of(catalog.tools, catalog.fingerprint, ranker)
     found = index.search(" ".join(words), _SEARCHED)
     least = found[0].score * _NEAR_TO_THE_BEST if found else 0.0
-    if found and ranker.calibrated and found[0].score < floor:
+    if found and ranker.calibrated and floor and found[0].score < max(floor, _AS_A_NAME):
         found = ()
     hits = [catalog.tools[match.position] for match in found if match.score >= least]
     same = [tool for tool in (catalog.meant(name), catalog.meant(" ".join(words))) if tool]

@@ -8,7 +8,7 @@ the next step in it, never an exception.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -16,10 +16,12 @@ from toolfold import prompts
 from toolfold._bounds import one_line, visible
 from toolfold._companions import companions
 from toolfold._composition import ComposedNeed, composed, is_weak
+from toolfold._missed import missed
 from toolfold._render import describe_text, fitting, names_text
 from toolfold._search_page import search_text
 from toolfold._signature import signature
 from toolfold._suggestions import suggested
+from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Hit, Invocation
 from toolfold.arguments import check, compiles_at_once, read_arguments, unknown_faults
 from toolfold.catalog import Catalog
@@ -76,6 +78,9 @@ class Bridge:
     originals: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
     """The tools that are served under another name than their own, as they came, by that name."""
 
+    absent: tuple[AbsentSource, ...] = ()
+    """The sources that are not there at the moment of a call, as the caller may know of them."""
+
     @property
     def names(self) -> prompts.BridgeNames:
         """What the bridge's own tools are called."""
@@ -109,9 +114,17 @@ class Bridge:
         ranker = chosen_ranker(settings, strategy_of(settings).ranker)
         return cls(catalog, catalog, settings, STRATEGIES["bridge"], ranker)
 
-    def resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
-        """Return what a model's call comes to."""
-        resolved = self._resolve(str(name).strip(), arguments, session)
+    def resolve(
+        self,
+        name: str,
+        arguments: Json,
+        session: Session,
+        *,
+        absent: Sequence[AbsentSource] = (),
+    ) -> Answer | Invocation:
+        """Return what a model's call comes to; see `Folded.resolve`."""
+        asked = replace(self, absent=tuple(absent)) if absent else self
+        resolved = asked._resolve(str(name).strip(), arguments, session)
         if isinstance(resolved, Answer):
             # Names and texts are strangers' words: what cannot be seen is not passed on.
             return replace(resolved, text=visible(resolved.text))
@@ -199,8 +212,9 @@ class Bridge:
         fruitful = any(one.need.hits or one.core for one in found)
         if not fruitful:
             session = session.searched_in_vain()
+        note = self._absence(found, limit)
         if strategy.lists_names and not fruitful:
-            text = prompts.no_match(needs[0], len(self.folded), {}, session.fruitless)
+            text = prompts.no_match(needs[0], len(self.folded), {}, session.fruitless) + note
             return Answer(f"{text}\n{self._names(text)}", session=session)
         with_others = [one for one in found if one.has_companions]
         page = search_text(
@@ -211,7 +225,7 @@ class Bridge:
                 self.folded,
             ),
             folded=self.folded,
-            budget=self.settings.search_max_tokens,
+            budget=self.settings.search_max_tokens - self.count(note),
             count=self.count,
             fruitless=session.fruitless,
             strategy=strategy,
@@ -220,7 +234,7 @@ class Bridge:
         )
         if fruitful:
             session = session.reveal(h.name for h in page.hits if h.shown == "signature")
-        return Answer(page.text, hits=page.hits, session=session)
+        return Answer(page.text + note, hits=page.hits, session=session)
 
     def _without_need(self, strategy: Strategy, query: Json, session: Session) -> Answer:
         """Return the answer to a blank query: a mistake, or a way to browse."""
@@ -254,6 +268,32 @@ class Bridge:
         named = {hit.name for hit in shown.hits}
         others = tuple(hit for hit in hits if hit.name not in named)
         return _Found(shown, core, others, has_companions=not shown.is_weak)
+
+    def _absence(self, found: Sequence[_Found], limit: int) -> str:
+        """Return what stands below a search of which something may be missing, or nothing.
+
+        Where a need was found nothing for, all sources that are not there may have it.
+        """
+        if not self.absent:
+            return ""
+        away = self.absent
+        if all(one.need.hits or one.core for one in found):
+            needs = [one.need.text for one in found]
+            sources = {hit.source for one in found for hit in one.need.signatures if hit.source}
+            ranker, floor = self._embedded_ranker, self.settings.relevance_floor
+            away = missed(away, needs, self.folded, sources, ranker, floor=floor, limit=limit)
+        budget = self.settings.search_max_tokens // 3
+        return f"\n{text}" if (text := self._said_of(away, budget)) else ""
+
+    def _said_of(self, absent: Sequence[AbsentSource], budget: int) -> str:
+        """Return what is said of sources that are not there, as many as a budget takes."""
+        starting = all(away.is_starting for away in absent)
+        for count in range(min(len(absent), prompts.ABSENT_AT_MOST), 0, -1):
+            sentences = [prompts.absent_source(a.name, a.cause, a.retry_in) for a in absent[:count]]
+            text = prompts.absent_sources(sentences, len(absent) - count, starting=starting)
+            if self.count(text) <= budget:
+                return text
+        return prompts.absent_in_short(len(absent)) if absent else ""
 
     def _names(self, head: str) -> str:
         """Return the names of the folded tools, within what a head leaves of the budget."""
@@ -356,8 +396,14 @@ class Bridge:
     def _not_available(self, name: str, *, guess: bool = True) -> str:
         floor, ranker = self.settings.relevance_floor, self._embedded_ranker
         found = suggested(self.catalog, name, ranker, floor=floor) if guess else ()
+        away = [source for source in self.absent if source.owns(name)]
+        if away:  # nobody else's tool stands in for one of a source that is not there
+            own = {source.name for source in away}
+            found = tuple(tool for tool in found if tool.source in own)
         near = [tool.shown_name for tool in found]
         text = prompts.not_available(name, near)
+        if away:
+            return f"{text} {self._said_of(away, self.settings.describe_max_tokens // 3)}"
         return (
             text
             if near or self.strategy is None

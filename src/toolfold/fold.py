@@ -17,6 +17,7 @@ from toolfold._clashes import Renamed, renamed_entries, settled
 from toolfold._costs import list_tokens, tool_costs
 from toolfold._intake import intake
 from toolfold._json_values import compact
+from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
@@ -124,7 +125,12 @@ class Folded:
         return self.bridge.catalog
 
     def resolve(
-        self, name: str, arguments: Json = None, *, session: Session | None = None
+        self,
+        name: str,
+        arguments: Json = None,
+        *,
+        session: Session | None = None,
+        absent: Sequence[AbsentSource] = (),
     ) -> Answer | Invocation:
         """Return what a model's call comes to: an answer for it, or a call for the host.
 
@@ -133,8 +139,11 @@ class Folded:
             arguments: Its arguments, as an object or as JSON text.
             session: The conversation so far; by default, that of the fold. A host that
                 resolves several calls of one turn passes on the session of the last.
+            absent: The sources that are not there now and of which the caller may know: an
+                answer that misses their tools names them.
         """
-        return self.bridge.resolve(name, arguments, self.session if session is None else session)
+        session = self.session if session is None else session
+        return self.bridge.resolve(name, arguments, session, absent=absent)
 
     def may_block(self, name: str, arguments: Json = None) -> bool:
         """Whether resolving a call may take long.

@@ -21,6 +21,8 @@ __all__ = ["EVERYTHING", "Scope", "matches", "may_match", "name_is_denied", "nam
 
 _SEPARATOR = "__"
 _CLIENTS_PREFIX = "mcp__"
+_ANYTHING = "\N{REPLACEMENT CHARACTER}"
+"""Stands for the name of a tool that nobody knows: only a pattern for all matches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,20 @@ class Scope:
             *(p for p in self.deny if not any(_denies(t, p) for t in tools)),
         ]
         return tuple(dict.fromkeys((*inherited, *idle)))
+
+    def reaches(self, source: str) -> bool:
+        """Whether it holds tools of a source, as far as that is certain without knowing them.
+
+        A pattern over whole names, such as `*_read`, may hold some and says nothing of the source.
+        """
+        if self.within is not None and not self.within.reaches(source):
+            return False
+        anything = Tool(f"{source}{_SEPARATOR}{_ANYTHING}", source=source)
+        allows = any(
+            _admits(anything, p) or (_SEPARATOR in p and _is(source, p.partition(_SEPARATOR)[0]))
+            for p in self.allow
+        )
+        return allows and not any(_denies(anything, p) for p in self.deny)
 
     @property
     def holds_everything(self) -> bool:
@@ -160,7 +176,6 @@ def _is(name: str, pattern: str) -> bool:
     return pattern == name or _glob(pattern).match(name) is not None
 
 
-@lru_cache(maxsize=65_536)
 def _plain(text: str) -> str:
     if text.isascii():
         return text.lower()

@@ -69,6 +69,9 @@ class SessionStore:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._sessions
+
     def get(self, key: str) -> Session:
         """Return the session of a conversation, a new one where none is kept."""
         with self._lock:
@@ -85,3 +88,8 @@ class SessionStore:
             self._sessions[key] = session
             while len(self._sessions) > self._limit:
                 del self._sessions[next(iter(self._sessions))]
+
+    def forget(self, key: str) -> None:
+        """Let go of the session of a conversation, where one is kept."""
+        with self._lock:
+            self._sessions.pop(key, None)

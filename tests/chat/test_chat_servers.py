@@ -283,3 +283,31 @@ def test_the_commands_at_the_prompt_know_the_servers_tools(
     assert (ran.code, ran.err) == (0, "")
     assert "  one  2 tools\n  notes  1 tool\n" in ran.out
     assert "  one__echo  Say a text back.\n" in ran.out
+
+
+def test_the_model_and_the_person_are_told_of_a_dead_server() -> None:
+    configure({"jira": DEAD}, enabled="on")
+
+    played = play(
+        """
+        turns:
+          - user: File it.
+            replies:
+              - calls:
+                  - tool_search: {query: a jira ticket}
+              - text: I cannot.
+        """,
+        "--config",
+        "f.json",
+        "--transcript",
+        "t.jsonl",
+    )
+
+    assert played.code == 0, played.err
+    assert "jira is not running: ended" in Path("t.jsonl").read_text("utf-8")
+    assert "server 'jira' failed" in played.err
+    with ModelServer() as server:
+        typed = run(
+            "--model", "m", "--base-url", server.url, "--config", "f.json", stdin="/tools\n/quit\n"
+        )
+    assert "jira is not running: ended" in typed.out

@@ -366,6 +366,40 @@ def test_eval_draws_a_plot(tmp_path: Path) -> None:
     assert Path("plot.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_eval_compares_runs_on_a_page_and_shows_the_floor_curve() -> None:
+    first = run("eval", "--limit", "5", "--seed", "1", "--json")
+    Path("before.jsonl").write_text(first.out, encoding="utf-8")
+
+    ran = run(
+        "eval", "--limit", "5", "--seed", "1", "--floor-curve",
+        "--page", "page.html", "--compare", "before.jsonl",
+    )  # fmt: skip
+
+    assert ran.code == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "before" in page
+    assert "this run" in page
+    assert "0.20" in ran.out.split("floor", 1)[1]
+    assert json.loads(first.out)["queries"] == 5
+
+
+def test_eval_compares_only_on_a_page() -> None:
+    ran = run("eval", "--limit", "1", "--compare", "before.jsonl")
+
+    assert ran.code == 2
+    assert "--page" in ran.err
+
+
+def test_eval_refuses_a_file_that_holds_no_results() -> None:
+    Path("other.jsonl").write_text("[1]", encoding="utf-8")
+
+    ran = run("eval", "--limit", "1", "--page", "page.html", "--compare", "other.jsonl")
+
+    assert ran.code == 2
+    assert "`other.jsonl` holds no results of `toolfold eval --json`" in ran.err
+
+
 @pytest.mark.parametrize("command", ["check", "demo", "describe", "eval", "fold", "list", "search"])
 def test_every_command_has_help_with_examples(command: str) -> None:
     ran = run(command, "--help")

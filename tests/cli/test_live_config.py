@@ -326,3 +326,21 @@ def test_replay_refuses_a_configuration_without_tools() -> None:
     refused = run("replay", "--config", "toolfold.yaml")
     assert refused.code == 2
     assert "names no servers and no functions" in refused.err
+
+
+def test_a_call_says_which_servers_do_not_run_instead_of_pointing_to_another() -> None:
+    dead = {"command": sys.executable, "args": ["-c", "raise SystemExit(4)"]}
+    whole = json.loads(configuration())
+    whole["mcpServers"]["jira"] = dead
+    Path("servers.json").write_text(json.dumps(whole), "utf-8")
+
+    own = run("call", "jira__echo", "--config", "servers.json")
+    loose = run("call", "Jira.echo", "--config", "servers.json")
+    bare = run("call", "xyzzy", "--config", "servers.json")
+
+    assert own.code == loose.code == bare.code == 1
+    assert "server 'jira' failed: ended with 4" in own.err
+    assert "no tool named 'Jira.echo' can be called: jira is not running: ended with 4" in loose.err
+    assert "no tool named 'xyzzy'" in bare.err
+    assert "jira is not running: ended with 4" in bare.err
+    assert "one__echo" not in own.err + loose.err

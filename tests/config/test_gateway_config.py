@@ -782,3 +782,23 @@ def test_a_folders_own_file_that_names_functions_must_be_named(
 
     assert caught.value.hint == "give `--config toolfold.yaml` if you trust it"
     assert load_gateway("toolfold.yaml", {}).has_tools
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"oauth_client_id": "mine", "oauth_client_secret": "${SECRET}", "oauth_port": 8123},
+        {"oauth": {"client_id": "mine", "client_secret": "${SECRET}", "callback_port": 8123}},
+        {"oauth": {"clientId": "mine", "clientSecret": "${SECRET}", "callbackPort": 8123}},
+    ],
+)
+def test_a_client_of_ones_own_is_read_with_its_secret_by_reference(
+    tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    server = one(tmp_path, {"url": "https://a.example/mcp", **entry}, {"SECRET": "s3cret-of-mine"})
+
+    assert server.oauth
+    assert server.oauth_client_id == "mine"
+    assert server.oauth_client_secret == "s3cret-of-mine"
+    assert server.oauth_port == 8123
+    assert "s3cret-of-mine" in server.secrets

@@ -26,7 +26,14 @@ from toolfold.settings import ENVIRONMENT, PRESETS
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+SECURITY = ROOT / "SECURITY.md"
+PAGES = [
+    README,
+    SECURITY,
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(DOCS.rglob("*.md")),
+]
 
 _BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -150,6 +157,17 @@ def test_the_index_leads_to_every_page() -> None:
         for link in _LINK.findall(_text(DOCS / "index.md"))
     }
     assert [_id(p) for p in sorted(DOCS.rglob("*.md")) if p not in linked] == ["docs/index.md"]
+
+
+def test_every_promise_of_the_security_page_is_held_by_a_test_that_is_there() -> None:
+    rows = [line for line in _text(SECURITY).splitlines() if line.startswith("| ")]
+    promises = [row for row in rows if "`test_" in row]
+    named = set(re.findall(r"`(test_\w+)`", "".join(promises)))
+    texts = [_text(path) for path in (ROOT / "tests").rglob("test_*.py")]
+    there = {name for text in texts for name in re.findall(r"^def (test_\w+)", text, re.MULTILINE)}
+
+    assert len(promises) == sum(row.count("|") == 4 for row in rows) - 4
+    assert sorted(named - there) == []
 
 
 def test_the_readme_leads_with_what_it_is_and_the_two_commands() -> None:

@@ -204,3 +204,28 @@ def test_a_reranker_that_is_off_is_never_asked() -> None:
         fold(TOOLS, settings=settings).bridge.search("send a message", 3)
 
     assert asked == []
+
+
+# ---- a floor of its own
+
+
+@pytest.mark.parametrize(("floor", "names"), [(0.0, []), (0.9, ["fax_send"]), (1.0, ["fax_send"])])
+def test_the_endpoint_lifts_what_the_embedded_floor_refused_only_by_its_own_floor(
+    floor: float, names: list[str]
+) -> None:
+    with endpoint(prefers("fax")) as (url, _):
+        reranker = Reranker(enabled=True, endpoint=url, model=f"test-{url}", floor=floor)
+        settings = Settings(enabled="on", reranker=reranker)
+        hits = fold(TOOLS, settings=settings).bridge.search("zebra crossing at midnight", 3)
+
+    assert [hit.name for hit in hits][:1] == names
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(0 <= hit.score <= 1 for hit in hits)
+
+
+def test_what_the_endpoint_finds_dissimilar_stays_refused() -> None:
+    with endpoint(prefers("nothing of this kind")) as (url, _):
+        reranker = Reranker(enabled=True, endpoint=url, model=f"test-{url}", floor=0.5)
+        settings = Settings(enabled="on", reranker=reranker)
+
+        assert fold(TOOLS, settings=settings).bridge.search("zebra crossing at midnight", 3) == ()

@@ -6,10 +6,12 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from mcp.shared.exceptions import MCPError
 
-from support.gateways import Seen, client, gateway, odd, run
+from support.gateways import Seen, client, gateway, odd, run, said
 from toolfold.scope import Scope
+from toolfold.serve.catalog import pool
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.principals import Principal
 
@@ -57,3 +59,36 @@ def test_resources_prompts_and_refused_names_are_in_the_audit(tmp_path: Path) ->
     assert lines[0]["server"] == lines[1]["server"] == "one"
     assert lines[0]["result_size"] > 0
     assert "hunter2" not in text
+
+
+def test_a_client_for_whom_there_is_no_server_left_is_in_the_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pool, "OWN_AT_MOST", 1)
+    log = AuditLog(tmp_path / "audit.jsonl")
+
+    async def main() -> None:
+        async with (
+            gateway(odd("one", per_session=True), observers=(log,)) as made,
+            client(made) as first,
+            client(made) as second,
+        ):
+            await first.call_tool("one__echo", {"x": "a"})
+            for _ in range(2):
+                refused = await second.call_tool("one__echo", {"x": "b"})
+                assert refused.is_error
+                assert "serves too many clients already" in said(refused)
+            with pytest.raises(MCPError, match="serves too many clients already"):
+                await second.read_resource((await second.list_resources()).resources[0].uri)
+
+    run(main)
+    log.close()
+    lines = [json.loads(x) for x in (tmp_path / "audit.jsonl").read_text("utf-8").splitlines()]
+    assert [(e["tool"], e["outcome"]) for e in lines[:3]] == [
+        ("one__echo", "ok"),
+        ("one__echo", "refused"),
+        ("one__echo", "refused"),
+    ]
+    assert all("too many clients" in e["error"] for e in lines[1:])
+    assert (lines[3]["via"], lines[3]["outcome"]) == ("resource", "failed")
+    assert caplog.text.count("there are 1 servers for single clients: no more") == 1

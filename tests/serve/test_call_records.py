@@ -87,7 +87,7 @@ def test_every_way_a_call_can_end_is_told_alike_to_all_who_watch(tmp_path: Path)
              "It may destroy something, and this gateway refuses such calls.", "refused"),
             ("one__fail", "failed", "why", "MCPError"),
             ("one__slow", "timeout", "TimeoutError", "timeout"),
-            ("one__slow", "cancelled", "CancelledError", "CancelledError"),
+            ("one__slow", "cancelled", "the caller gave it up before it ended", "CancelledError"),
             ("one__die", "failed", "server 'one' died over it", "failed"),
         ]  # fmt: skip
         told = [(tool, outcome, error) for tool, outcome, error, _ in expected]

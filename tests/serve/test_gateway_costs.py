@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
@@ -14,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from support.gateways import client, gateway, odd, run, said, until
 from support.servers.bomb_http import MEBIBYTE, bomb
+from support.servers.place import WILD
 from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -134,6 +137,31 @@ for line in sys.stdin:
         rest = '"error":{"code":-32601,"message":"no such method"}'
     print('{"jsonrpc":"2.0","id":' + json.dumps(request["id"]) + "," + rest + "}", flush=True)
 """
+
+
+def test_sixteen_unknown_names_do_not_hold_the_event_loop() -> None:
+    async def longest_gap(task: asyncio.Task[Any]) -> float:
+        longest, last = 0.0, time.perf_counter()
+        while not task.done():
+            await asyncio.sleep(0)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+        return longest
+
+    async def main() -> None:
+        wild = Server("big", "stdio", command=sys.executable, args=("-S", "-E", WILD, "many=3000"))
+        async with gateway(wild, settings={"enabled": "on"}) as made, client(made) as c:
+            assert "tool_7" in said(await c.call_tool("tool_search", {"query": "tool_7"}))
+            names = [f"big__obtain_{'the_very_' * 4}thing_{n}zz" for n in range(16)]
+            began = time.perf_counter()
+            asked = asyncio.create_task(c.call_tool("tool_describe", {"name": names}))
+            gap = await longest_gap(asked)
+            taken = time.perf_counter() - began
+            assert said(await asked).count("is not available") == 16
+        assert gap < 0.5, gap
+        assert taken < 5, taken
+
+    run(main)
 
 
 NOISE = """

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.servers.place import HELLO, SECONDS, Place, command, prepared
-
-READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+from support.served import Served, gone
+from support.servers.place import SECONDS, Place, prepared
 
 
 @pytest.fixture
@@ -25,91 +19,29 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield made
 
 
-class Served:
-    """A running `toolfold serve`, spoken to over its pipes."""
+def test_a_schema_of_40_levels_holds_up_neither_a_neighbour_nor_the_end(place: Place) -> None:
+    place.add("bomb", "bomb").add("good")
+    with Served(place) as served:
+        served.greet()
+        served.wait_for(r"server bomb: ready")
+        served.wait_for(r"server good: ready")
+        served.begin("bomb__boom", "x")
 
-    def __init__(self, place: Place, *options: str) -> None:
-        self.place = place
-        self._number = 0
-        with place.errors.open("w", encoding="utf-8") as errors:
-            self.process = subprocess.Popen(
-                command(place, *options),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, **place.environment},
-            )
+        assert served.call("good__echo", "y") == "good:y"
+        served.begin("bomb__boom", "x")
+        seconds = served.end("SIGTERM")
 
-    def __enter__(self) -> Served:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
-
-    def greet(self) -> None:
-        self.write(HELLO)
-        self.answer(0)
-        self.write(READY)
-
-    def write(self, message: Any) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def answer(self, number: int) -> Any:
-        assert self.process.stdout is not None
-        while (line := json.loads(self.process.stdout.readline())).get("id") != number:
-            pass
-        return line["result"]
-
-    def begin(self, name: str, x: str = "", n: int = 0) -> int:
-        """Call a tool without waiting for what it answers."""
-        self._number += 1
-        params = {"name": name, "arguments": {"x": x, "n": n}}
-        self.write({"jsonrpc": "2.0", "id": self._number, "method": "tools/call", "params": params})
-        return self._number
-
-    def call(self, name: str, x: str = "", n: int = 0) -> str:
-        return self.answer(self.begin(name, x, n))["content"][0]["text"]
-
-    def end(self, how: str) -> float:
-        """End it and return how many seconds it took."""
-        began = time.monotonic()
-        if how == "closed":
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-        else:
-            self.process.send_signal(getattr(signal, how))
-        self.process.wait(SECONDS)
-        return time.monotonic() - began
-
-    def wait_for(self, pattern: str) -> str:
-        """Wait until the log has something."""
-        end = time.monotonic() + SECONDS
-        while not (found := re.search(pattern, self.place.errors.read_text("utf-8"))):
-            assert time.monotonic() < end, self.place.errors.read_text("utf-8")
-            time.sleep(0.02)
-        return found[0]
+        assert seconds < 10
+    gone(place)
 
 
-def gone(place: Place) -> None:
-    """Nothing is left; the last of it may still be on its way out."""
-    end = time.monotonic() + 2
-    while (left := place.left()) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert left == {}
-
-
-HOWS = ["closed", "SIGTERM", "SIGINT", "SIGHUP"]
+HOWS = ["closed", "SIGTERM", "SIGINT"]
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_servers_that_will_not_end_are_ended_with_all_they_started(place: Place, how: str) -> None:
     place.add("good").add("stubborn", "stubborn").add("floods").add("exits", "exit")
+    place.serve(drain=0.1)
     with Served(place) as served:
         served.greet()
         for server in ("good", "stubborn"):

@@ -32,7 +32,7 @@ from toolfold.serve.observe.status_screen import Board
 from toolfold.serve.principals import Principal
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust
-from toolfold.sources.calls import Output
+from toolfold.sources.calls import Output, current_call
 from toolfold.sources.source import Source
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -590,5 +590,48 @@ def test_a_client_that_gives_up_is_told_to_the_function_and_to_the_observers() -
             await until(left.is_set)
             await until(lambda: seen.calls)
             assert [call.outcome for call in seen.calls] == ["cancelled"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_client_hears_how_far_a_function_is(mode: str) -> None:
+    registry = Registry()
+
+    @registry.tool
+    def copy() -> str:  # pyright: ignore[reportUnusedFunction]
+        "Copy everything, in a thread."
+        for i in range(1, 4):
+            current_call().progress(f"part {i}", i / 4)
+        current_call().progress("and a last word")
+        return "done"
+
+    @registry.tool
+    async def count() -> str:  # pyright: ignore[reportUnusedFunction]
+        "Count without an end that anybody knows."
+        for word in ("one", "two"):
+            current_call().progress(word)
+        return "done"
+
+    async def main() -> None:
+        heard: list[tuple[float, float | None, str | None]] = []
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            heard.append((progress, total, message))
+
+        async with (
+            gateway(sources=[registry.prefixed("own")]) as made,
+            client(made, mode) as c,
+        ):
+            assert said(await c.call_tool("own__copy", {}, progress_callback=hear)) == "done"
+            assert heard[:3] == [(i / 4, 1.0, f"part {i}") for i in range(1, 4)]
+            assert heard[3][1:] == (1.0, "and a last word")
+            assert heard[3][0] > heard[2][0]
+            heard.clear()
+            await c.call_tool("own__count", {}, progress_callback=hear)
+            assert heard == [(1.0, None, "one"), (2.0, None, "two")]
+            # Who does not ask is not told.
+            assert said(await c.call_tool("own__count", {})) == "done"
+            assert len(heard) == 2
 
     run(main)

@@ -51,7 +51,7 @@ class Served:
             name: {"command": sys.executable, "args": [ODD, "stdio", *flags]}
             for name, flags in servers.items()
         }
-        serve = {"state_dir": str(folder / "state"), "audit": "off"}
+        serve = {"state_dir": str(folder / "state"), "audit": "off", "drain": 0.2}
         config.write_text(json.dumps({"mcpServers": entries, "serve": serve}), "utf-8")
         self.stderr = folder / "stderr"
         self.began = time.monotonic()

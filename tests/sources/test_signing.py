@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -26,7 +27,7 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.lowlevel import Server as LowLevelServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, AnyUrl
 
 from support.gateways import client, gateway, run, said, until
 from support.machine import free_port
@@ -153,6 +154,32 @@ def test_a_person_signs_in_once_and_the_token_is_kept(
         (kept,) = (tmp_path / "oauth").iterdir()
         assert kept.stat().st_mode & 0o777 == 0o600
         assert json.loads(kept.read_text("utf-8"))["tokens"]["access_token"] in issuer.tokens
+
+    run(main)
+
+
+@pytest.mark.parametrize("secret", ["", "s3cret-of-mine"])
+def test_a_client_of_ones_own_signs_in_without_being_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    browser(monkeypatch, lambda url: httpx2.get(url, follow_redirects=True) and None)
+
+    async def main() -> None:
+        issuer, port = Issuer(), free_port()
+        issuer.clients["mine"] = OAuthClientInformationFull(
+            client_id="mine",
+            client_secret=secret or None,
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+            token_endpoint_auth_method="client_secret_basic" if secret else "none",
+        )
+        async with guarded_server(issuer) as far:
+            own = replace(far, oauth_client_id="mine", oauth_client_secret=secret, oauth_port=port)
+            async with gateway(own, auth=oauth.signer(tmp_path)) as made, client(made) as c:
+                assert said(await c.call_tool("far__hello", {})) == "signed in"
+        assert set(issuer.clients) == {"mine"}
+        (kept,) = (tmp_path / "oauth").iterdir()
+        assert "s3cret" not in kept.read_text("utf-8")
+        assert "s3cret" not in repr(own)
 
     run(main)
 

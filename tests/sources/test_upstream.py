@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import sys
 from pathlib import Path
+from typing import Any
 
+import mcp_types as t
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from support.gateways import Seen, client, gateway, odd, run, said, until
+from support.gateways import ODD, Seen, client, gateway, odd, run, said, until
 from support.machine import is_alive
+from toolfold.sources.mcp._clocks import TimeoutClock
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -209,5 +215,52 @@ def test_a_server_can_be_held_to_the_older_revisions() -> None:
                 "2026-07-28",
                 "2025-11-25",
             ]
+
+    run(main)
+
+
+def test_what_a_server_takes_to_start_again_between_two_rounds_is_not_the_calls_time(
+    tmp_path: Path,
+) -> None:
+    # Its first start is quick; the next takes longer than a call may.
+    mark = tmp_path / "started"
+    slow = f"if [ -e {mark} ]; then sleep 4; fi; touch {mark}; exec {sys.executable} {ODD} stdio"
+    server = Server("one", "stdio", command="sh", args=("-c", slow), call_timeout=2.0)
+
+    async def main() -> None:
+        async with gateway(server) as made:
+            upstream = made.pool.upstreams["one"]
+
+            async def answer(context: object, params: Any) -> t.ElicitResult:
+                before = upstream.connection
+                assert before is not None
+                os.kill(int(said(await c.call_tool("one__pid", {}))), signal.SIGKILL)
+                await until(lambda: upstream.connection is not before or before.is_closed)
+                return t.ElicitResult(action="accept", content={"v": "late"})
+
+            async with client(made) as other:  # from now on the server stays in its revision
+                await other.call_tool("one__pid", {})
+            async with client(made, elicitation_callback=answer) as c:
+                answered = said(await c.call_tool("one__elicit", {"x": "q"}))
+                assert answered == 'q->accept:{"v": "late"} st-q'
+                assert upstream.restarts == 1
+
+    run(main)
+
+
+def test_a_clock_that_two_have_paused_runs_when_both_have_done() -> None:
+    async def main() -> None:
+        started = asyncio.Event()
+        async with asyncio.timeout(0.05) as deadline:
+            clock = TimeoutClock(deadline, 0.05)
+            clock.pause()
+            clock.pause()
+            clock.go_on()
+            assert deadline.when() is None
+            await asyncio.sleep(0.1)
+            clock.go_on()
+            assert deadline.when() is not None
+            started.set()
+        assert started.is_set()
 
     run(main)

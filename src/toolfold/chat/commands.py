@@ -72,6 +72,13 @@ class Commands:
         return True
 
     def _tools(self, words: str) -> None:
+        self._found(words)
+        for away in self._talk.agent.absent():
+            self._talk.screen.line(
+                f"  {prompts.absent_source(away.name, away.cause, away.retry_in)}"
+            )
+
+    def _found(self, words: str) -> None:
         folded = self._talk.assembled()
         screen = self._talk.screen
         if any(character.isalnum() for character in words):

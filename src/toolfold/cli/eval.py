@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,14 @@ from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
 from toolfold.evaluation import AnswerResult, Result, load_corpus, measure, measure_answers
+from toolfold.evaluation.measure import mean_curve
 from toolfold.settings import Settings
+from toolfold.tool import Json, is_object
 
-_COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", "false_hit_rate")
+_COLUMNS = (
+    "recall@1", "recall@5", "recall@10", "recall@20", "all_gold@5", "mrr", "ndcg@5",
+    "false_hit_rate",
+)  # fmt: skip
 
 
 @click.command("eval", short_help="Measure search on labelled requests")
@@ -29,11 +34,20 @@ _COLUMNS = ("recall@1", "recall@5", "recall@10", "all_gold@5", "mrr", "ndcg@5", 
     Settings, "ranker", "--ranker", "rankers", multiple=True, help="How to rank; repeatable"
 )
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(1), help="Only the first N requests of each corpus"
+    "--limit", metavar="N", type=click.IntRange(1), help="Only N requests of each corpus, drawn"
 )
+@click.option(
+    "--tools", metavar="N", type=click.IntRange(1), help="Only N tools of each catalog, drawn"
+)
+@click.option("--seed", metavar="N", type=int, default=0, help="What --limit and --tools draw")
 @setting_option(Settings, "relevance_floor", "--floor", "floor")
 @click.option("--by-category", is_flag=True, help="Show each category too")
+@click.option("--floor-curve", is_flag=True, help="Show recall and false hits at other floors")
 @click.option("--plot", metavar="FILE", help="Write a chart of recall@5 as SVG")
+@click.option("--page", metavar="FILE", help="Write a page with tables and charts as HTML")
+@click.option(
+    "--compare", metavar="FILE", multiple=True, help="On the page: an earlier --json; repeatable"
+)
 @options.config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line")
 def command(
@@ -43,9 +57,14 @@ def command(
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
+    tools: int | None,
+    seed: int,
     floor: float | None,
     by_category: bool,
+    floor_curve: bool,
     plot: str | None,
+    page: str | None,
+    compare: tuple[str, ...],
     config: str | None,
     as_json: bool,
 ) -> None:
@@ -53,15 +72,21 @@ def command(
 
     DIR holds tools.jsonl (any wire shape) and queries.jsonl: a line a request, with `query`,
     `gold` (names of the tools that serve it; empty where none does) and, if you like,
-    `split` and `category`. Without DIR, the bundled catalog is measured. With --json, one
-    object a line for each corpus and ranker.
+    `split` and `category`. What stands between `|` in a query is searched for need by need.
+    Without DIR, the bundled catalog is measured. With --json, one object a line for each
+    corpus and ranker.
 
     \b
     Examples:
       toolfold eval
       toolfold eval my-tools/ --ranker default --ranker bm25 --by-category
       toolfold eval corpora/* --split test --json > results.jsonl
+      toolfold eval corpora/* --page page.html --compare results.jsonl
+      toolfold eval my-tools/ unserved/ --floor-curve --limit 200 --seed 1
     """
+    if compare and not page:
+        raise click.UsageError("--compare has nowhere to be shown: add --page FILE")
+    earlier = {Path(file).stem: _read_run(file) for file in compare}
     told: list[AnswerResult] = []
     results: list[Result] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
@@ -73,12 +98,8 @@ def command(
             click.echo(f"warning: left out: {error}", err=True)
             continue
         if corpus.unknown:
-            first, *others = corpus.unknown
-            more = f" and {len(others)} more" if others else ""
-            lacks = f"`{folder}` lacks the gold tool {first!r}{more}"
-            click.echo(f"warning: {lacks}: counted as not found", err=True)
-        if limit is not None:
-            corpus = corpus._replace(requests=corpus.requests[:limit])
+            _warn_of_unknown(folder, corpus.unknown)
+        corpus = corpus.drawn(limit, tools, seed)
         for ranker in rankers or (None,):
             settings = options.open_settings(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
@@ -92,53 +113,88 @@ def command(
                 result = measure(corpus, settings, progress=lambda: bar.update(1))
             results.append(result)
             if as_json:
-                click.echo(json.dumps(_object(result), ensure_ascii=False))
+                row = {**result.as_json(), **_of_answers(told)}
+                click.echo(json.dumps(row, ensure_ascii=False))
+    _draw(results, plot, page, earlier)
+    if not as_json:
+        _print(results, by_category)
+        if floor_curve:
+            _print_curve(results)
+        _print_answers(told)
+
+
+def _of_answers(told: list[AnswerResult]) -> dict[str, Any]:
+    """Return what the answers to the last corpus hold and cost, if that was measured."""
+    measured = told[-1].metrics if told else {}
+    return {"answers": {k: round(v, 4) for k, v in measured.items()}} if told else {}
+
+
+def _print_answers(told: list[AnswerResult]) -> None:
+    """Print what the answers hold and cost."""
+    if not told:
+        return
+    heads = list(dict.fromkeys(key for result in told for key in result.metrics))
+    rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
+    for result in told:
+        values = ((head, result.metrics.get(head)) for head in heads)
+        cells = ["-" if v is None else f"{v:.{0 if 'tokens' in h else 3}f}" for h, v in values]
+        rows.append([f"{result.corpus} {result.ranker}", *cells])
+    click.echo("\nwhat the answers hold and cost")
+    options.print_table(rows)
+
+
+def _draw(
+    results: list[Result], plot: str | None, page: str | None, earlier: dict[str, list[Any]]
+) -> None:
+    """Write the chart and the page that were asked for."""
     if plot:
         from toolfold.evaluation.plot import bars_svg
 
         Path(plot).write_text(bars_svg(results, "recall@5"), encoding="utf-8")
-    if not as_json:
-        _print(results, by_category)
-    _tell(told, as_json=as_json)
+    if page:
+        from toolfold.evaluation.page import page_html
+
+        runs = {**earlier, "this run": [result.as_json() for result in results]}
+        Path(page).write_text(page_html(runs), encoding="utf-8")
 
 
-def _object(result: Result) -> dict[str, Any]:
-    return {
-        "corpus": result.corpus,
-        "ranker": result.ranker,
-        "tools": result.tools,
-        "queries": result.queries,
-        **{key: _rounded(value) for key, value in result.metrics.items()},
-        "recall@5_interval": result.interval and [round(x, 4) for x in result.interval],
-        "ms_p50": round(result.ms_p50, 4),
-        "ms_p95": round(result.ms_p95, 4),
-        "build_ms": round(result.build_ms, 2),
-        "categories": {
-            name: {key: _rounded(value) for key, value in metrics.items()}
-            for name, metrics in result.categories.items()
-        },
-    }
+def _warn_of_unknown(folder: str, unknown: tuple[str, ...]) -> None:
+    """Say which gold tools a catalog lacks."""
+    first, *others = unknown
+    more = f" and {len(others)} more" if others else ""
+    lacks = f"`{folder}` lacks the gold tool {first!r}{more}"
+    click.echo(f"warning: {lacks}: counted as not found", err=True)
 
 
-def _tell(results: list[AnswerResult], *, as_json: bool) -> None:
-    """Print what the answers hold and cost."""
-    for result in results if as_json else ():
-        metrics = {key: round(value, 4) for key, value in result.metrics.items()}
-        row = {"corpus": result.corpus, "ranker": result.ranker, "answers": result.queries}
-        click.echo(json.dumps({**row, **metrics}, ensure_ascii=False))
-    if results and not as_json:
-        heads = list(dict.fromkeys(key for result in results for key in result.metrics))
-        rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
-        for result in results:
-            values = ((head, result.metrics.get(head)) for head in heads)
-            cells = ["-" if v is None else f"{v:.{0 if 'tokens' in h else 3}f}" for h, v in values]
-            rows.append([f"{result.corpus} {result.ranker}", *cells])
-        click.echo("\nwhat the answers hold and cost")
+def _read_run(file: str) -> list[dict[str, Json]]:
+    """Return the results that an earlier run printed with `--json`.
+
+    Raises:
+        CatalogError: The file is missing, or holds something else.
+    """
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError):
+        rows = None
+    if rows is None or not all(is_object(row) and "corpus" in row for row in rows):
+        raise CatalogError(
+            f"`{file}` holds no results of `toolfold eval --json`", hint="check the file"
+        )
+    return rows
+
+
+def _print_curve(results: list[Result]) -> None:
+    """Print recall@5 and false hits at each floor: means over the corpora that have them."""
+    for ranker in dict.fromkeys(result.ranker for result in results):
+        points = mean_curve([result.curve for result in results if result.ranker == ranker])
+        if not points:
+            click.echo(f"{ranker} has no probabilities, so no floor")
+            continue
+        rows = [["floor", "recall@5", "false_hit"]]
+        rows += [[f"{p.floor:.2f}", *_shown((p.recall, p.false_hit_rate))] for p in points]
+        click.echo(f"\n{ranker}")
         options.print_table(rows)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
 
 
 def _print(results: list[Result], by_category: bool) -> None:
@@ -167,5 +223,8 @@ def _print(results: list[Result], by_category: bool) -> None:
 
 
 def _cells(metrics: Mapping[str, float | None]) -> list[str]:
-    values = (metrics[name] for name in _COLUMNS)
+    return _shown(metrics[name] for name in _COLUMNS)
+
+
+def _shown(values: Iterable[float | None]) -> list[str]:
     return ["-" if value is None else f"{value:.3f}" for value in values]

@@ -30,6 +30,7 @@ _COMMANDS = {
     "replay": "Run recorded conversations through any strategy",
     "search": "Rank the tools that answer a request",
     "serve": "Stand between an MCP client and all its servers",
+    "status": "Show the gateways that run, and their servers",
     "trust": "Look at new and changed tools, and approve them",
 }
 

@@ -142,6 +142,13 @@ class ServeSettings:
         low=1,
         high=1_000_000,
     )
+    drain: float = setting(
+        5.0,
+        "Seconds that calls under way have to end when the gateway is told to stop; new ones are "
+        "refused meanwhile.",
+        low=0,
+        high=3_600,
+    )
     allowed_hosts: tuple[str, ...] = setting(
         (),
         "More names under which the gateway may be asked over HTTP, beside loopback and the "

@@ -28,12 +28,19 @@ _ELSEWHERE = _UNDERSTOOD | frozenset(
     "name title description display_name icon icons version source sourcePath bundled "
     "alwaysAllow autoApprove trust default_tools_approval_mode alwaysLoad required isActive "
     "disabledFunctions supports_parallel_tool_calls sampling "
-    "auth authProviderType oauth_resource oauthClientId oauthPublicClient oauthScopes scopes "
+    "auth authProviderType oauth_resource oauthPublicClient oauthScopes scopes "
     "headersHelper targetAudience targetServiceAccount "
     "gallery dev sandbox sandboxEnabled watchPaths settings metadata remoteConfigured "
     "extensionName startup_timeout_ms networkTimeout connect_timeout tcp".split()
 )
 """What other clients write in an entry, to themselves."""
+
+_OAUTH = {
+    "oauth_client_id": ("client_id", "clientId"),
+    "oauth_client_secret": ("client_secret", "clientSecret"),
+    "oauth_port": ("callback_port", "callbackPort", "port"),
+}
+"""What a block `oauth` may hold, and what we call it."""
 
 _TRANSPORTS = {
     "stdio": "stdio",
@@ -76,6 +83,7 @@ def plain(raw: Mapping[str, Json]) -> ServerEntry:
     _name_transport(raw, values, keys)
     _add_variables(raw, values)
     _settle_tools(values, keys)
+    _settle_oauth(values, keys)
     known = {name for names in _SAME.values() for name in names} | _ELSEWHERE
     return ServerEntry(values, keys, tuple(key for key in raw if key not in known))
 
@@ -133,6 +141,17 @@ def _settle_tools(values: dict[str, Json], keys: dict[str, str]) -> None:
     # Elsewhere an empty list of tools means all of them; ours means what it says.
     if keys.get("allow") not in (None, "allow") and values["allow"] == []:
         del values["allow"], keys["allow"]
+
+
+def _settle_oauth(values: dict[str, Json], keys: dict[str, str]) -> None:
+    """Write what stands in a block `oauth` under keys of its own."""
     oauth = values.get("oauth")
     if is_object(oauth):
         values["oauth"] = oauth.get("enabled") is not False
+        for own, names in _OAUTH.items():
+            found = next((oauth[name] for name in names if oauth.get(name) is not None), None)
+            if found is not None:
+                values.setdefault(own, found)
+                keys.setdefault(own, "oauth")
+    elif oauth is None and values.get("oauth_client_id") is not None:
+        values["oauth"], keys["oauth"] = True, keys["oauth_client_id"]

@@ -6,7 +6,9 @@ out of a reference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
@@ -27,6 +29,8 @@ from toolfold.tool import Json, is_array, is_object
 __all__ = ["Read", "read_servers"]
 
 _PLAIN = ("oauth", "lazy", "per_session", "handshake", "allow", "deny")
+_OAUTH = ("oauth_client_id", "oauth_client_secret")
+_PREFIX = re.compile(r"(?:[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)?")
 
 
 class Read(NamedTuple):
@@ -75,7 +79,33 @@ def read_servers(
             disabled.append(name)
         else:
             servers.append(server)
+    for place, server in enumerate(servers):
+        problem = _taken_prefix(server, servers, block, key)
+        if problem is not None and strict:
+            raise problem
+        servers[place] = server if problem is None else replace(server, problem=problem)
     return Read(tuple(servers), tuple(disabled), tuple(notes))
+
+
+def _taken_prefix(
+    server: Server, servers: Sequence[Server], block: Place, key: str
+) -> ConfigError | None:
+    """Return what is wrong where a server's tools would be named like another's."""
+    other = next(
+        (
+            other
+            for other in servers
+            if server.prefix and other is not server and server.prefix in (other.name, other.prefix)
+        ),
+        None,
+    )
+    if other is None:
+        return None
+    return ConfigError(
+        f"`{key}.{server.name}.prefix` is {server.prefix!r}{block.where}, "
+        f"which stands before the tools of {other.name!r}",
+        hint="give each a prefix of its own",
+    )
 
 
 def _read_server(
@@ -124,6 +154,7 @@ class _Reader:
             "transport": transport,
             "start_timeout": self._start_timeout(),
             "call_timeout": self._own("call_timeout") if self._is_bounded else None,
+            "prefix": self._name_prefix(),
             **{key: self._own(key) for key in _PLAIN},
         }
         if transport == "stdio":
@@ -135,7 +166,14 @@ class _Reader:
                 "cwd": None if cwd is None else self._home(self._text("cwd", cwd)),
             }
         else:
-            own = {"url": self._url(), "headers": MappingProxyType(self._mapping("headers"))}
+            own = {
+                "url": self._url(),
+                "headers": MappingProxyType(self._mapping("headers")),
+                "oauth_port": self._own("oauth_port"),
+                **{
+                    key: self._text(key, self._values[key]) for key in _OAUTH if key in self._values
+                },
+            }
         return Server(**common, **own, hidden=tuple(dict.fromkeys(self._hidden)))
 
     def _look_at_unknown(self, *, is_own: bool) -> None:
@@ -161,6 +199,13 @@ class _Reader:
             f"`{self._prefix}.timeout`{self._where('timeout')} is read as milliseconds"
         )
         return seconds / 1000
+
+    def _name_prefix(self) -> str | None:
+        prefix = self._own("prefix")
+        if prefix is not None and not _PREFIX.fullmatch(prefix):
+            hint = 'write letters, digits, `-` and single `_` between them, or ""'
+            self._refuse("prefix", f"is {prefix!r}", hint)
+        return prefix
 
     def _transport(self) -> Transport:
         kind, has_command = self._values.get("type"), self._values.get("command") is not None

@@ -14,13 +14,14 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from toolfold import prompts
 from toolfold._bounds import one_line
+from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Invocation
 from toolfold.arguments import read_arguments
 from toolfold.dispatch.deadline import Deadline, stopped
@@ -43,6 +44,9 @@ _log = logging.getLogger(__name__)
 _ERROR_LIMIT = 900
 _QUERY_LIMIT = 2_000
 _SHOWN = 200
+
+GIVEN_UP = "the caller gave it up before it ended"
+"""Why a call was cancelled, where nobody knows better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class Dispatch:
         hooks: Asked before and after each call, in this order.
         observers: Told of each call and search.
         spans: Makes OpenTelemetry's spans.
+        given_up: Says why a call was cancelled, in one sentence for the records.
     """
 
     def __init__(
@@ -89,27 +94,45 @@ class Dispatch:
         hooks: Iterable[Hook] = (),
         observers: Iterable[Observer] | Observers = (),
         spans: Spans | None = None,
+        given_up: Callable[[], str] = lambda: GIVEN_UP,
     ) -> None:
         self._hooks = tuple(hooks)
         self._observers = observers if isinstance(observers, Observers) else Observers(observers)
         self._spans = spans or Spans()
+        self._given_up = given_up
 
     # ---- from what the model wrote to an answer or an invocation
 
     async def resolve(
-        self, folded: Folded, name: str, arguments: Json, *, session: Session, origin: Origin
+        self,
+        folded: Folded,
+        name: str,
+        arguments: Json,
+        *,
+        session: Session,
+        origin: Origin,
+        absent: Sequence[AbsentSource] = (),
     ) -> Answer | Invocation:
-        """Return what a model's call comes to, and record it where it is an answer."""
+        """Return what a model's call comes to, and record it where it is an answer.
+
+        Args:
+            folded: What the model saw.
+            name: The tool name that it called.
+            arguments: Its arguments, as an object or as JSON text.
+            session: The conversation so far.
+            origin: Whose call it is.
+            absent: The sources that are not there now and of which the caller may know.
+        """
         role = folded.bridge.role(name)
         if role != prompts.TOOL_SEARCH:
-            resolved = await _resolved(folded, name, arguments, session)
+            resolved = await _resolved(folded, name, arguments, session, absent)
             if isinstance(resolved, Answer) and self._observers:
                 record = _answer_record(resolved, name, role, arguments, origin, 0.0)
                 self._observers.answered(record)
             return resolved
         with self._spans.search() as span:
             began = time.perf_counter()
-            resolved = await _resolved(folded, name, arguments, session)
+            resolved = await _resolved(folded, name, arguments, session, absent)
             if isinstance(resolved, Answer):
                 seconds = time.perf_counter() - began
                 record = _answer_record(resolved, name, role, arguments, origin, seconds)
@@ -136,6 +159,7 @@ class Dispatch:
         scope: Scope = EVERYTHING,
         room: AbstractAsyncContextManager[Any] | None = None,
         on_start: Callable[[], None] | None = None,
+        on_progress: Callable[[str, float | None], None] | None = None,
     ) -> CallResult:
         """Run a call of a real tool and return what it came to.
 
@@ -145,14 +169,17 @@ class Dispatch:
             scope: What the caller may use, for tools that call on its behalf.
             room: Entered before the source is asked; how many may be in it is the door's.
             on_start: Told when the source is asked: from then on it may have effects.
+            on_progress: Told how far the tool says it is, on the event loop.
         """
-        running = _Running(self._observers, call)
+        running = _Running(self._observers, call, on_progress)
         with self._spans.call(call.tool.name, call.tool.source or "") as span:
             try:
                 result = await self._guarded(running, located, scope, room, on_start)
                 _check(result.output)
             except asyncio.CancelledError as error:
-                span(running.ended(CallResult(Output("cancelled", True), "cancelled", error)))
+                # What the error says speaks of tasks, which is nobody's business.
+                given_up = CallResult(Output(self._given_up(), True), "cancelled")
+                span(running.ended(given_up), type(error).__name__)
                 raise
             except Exception as error:
                 _log.exception("the call of %s could not be run", call.tool.name)
@@ -249,8 +276,14 @@ class Dispatch:
 class _Running:
     """A call under way, as observers hear of it."""
 
-    def __init__(self, observers: Observers, call: PendingCall) -> None:
+    def __init__(
+        self,
+        observers: Observers,
+        call: PendingCall,
+        on_progress: Callable[[str, float | None], None] | None,
+    ) -> None:
         self._observers = observers
+        self._on_progress = on_progress
         self._at = time.time()
         self._began = time.perf_counter()
         self._loop = asyncio.get_running_loop()
@@ -290,7 +323,7 @@ class _Running:
             self._observers.started(self._record())
 
     def progressed(self, message: str, fraction: float | None) -> None:
-        if not self._observers:
+        if not self._observers and self._on_progress is None:
             return
         if threading.get_ident() == self._thread:
             self._tell_progress(message, fraction)
@@ -301,7 +334,11 @@ class _Running:
     def _tell_progress(self, message: str, fraction: float | None) -> None:
         is_stopped = self.context is not None and self.context.cancelled
         if not self._is_over and not is_stopped:  # else nobody waits any more
-            self._observers.progressed(self._record(), one_line(message, _SHOWN), fraction)
+            shown = one_line(message, _SHOWN)
+            if self._observers:
+                self._observers.progressed(self._record(), shown, fraction)
+            if self._on_progress is not None:
+                self._on_progress(shown, fraction)
 
     def ended(self, result: CallResult) -> CallRecord:
         self._is_over = True
@@ -311,16 +348,24 @@ class _Running:
 
 
 async def _resolved(
-    folded: Folded, name: str, arguments: Json, session: Session
+    folded: Folded,
+    name: str,
+    arguments: Json,
+    session: Session,
+    absent: Sequence[AbsentSource],
 ) -> Answer | Invocation:
     """Resolve a call; beside the event loop where the fold says that it may take long."""
     if isinstance(arguments, str):
         # Read once for both questions; what cannot be read is answered as it came.
         read = read_arguments(arguments)
         arguments = arguments if isinstance(read, str) else read
-    if folded.may_block(name, arguments):
-        return await asyncio.to_thread(folded.resolve, name, arguments, session=session)
-    return folded.resolve(name, arguments, session=session)
+    # What an absent source had is searched too, and may have to be indexed for that.
+    searches_more = any(away.tools for away in absent) and folded.bridge.role(name) is not None
+    if searches_more or folded.may_block(name, arguments):
+        return await asyncio.to_thread(
+            folded.resolve, name, arguments, session=session, absent=absent
+        )
+    return folded.resolve(name, arguments, session=session, absent=absent)
 
 
 async def _called(located: Located, call: PendingCall, context: CallContext) -> Any:
@@ -385,7 +430,5 @@ def _error_text(result: CallResult) -> str | None:
         return reason
     if result.error is None:
         return None if result.outcome in ("ok", "tool_error") else result.output.text
-    if result.outcome == "cancelled":  # it speaks of tasks, which is nobody's business
-        return type(result.error).__name__
     # The audit redacts it and cuts it then: a part of a secret is not known for one.
     return one_line(words_of(result.error) or type(result.error).__name__, _ERROR_LIMIT)

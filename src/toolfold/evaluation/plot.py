@@ -12,7 +12,7 @@ from html import escape
 
 from toolfold.evaluation.measure import Result
 
-__all__ = ["bars_svg", "grouped_bars_svg", "lines_svg"]
+__all__ = ["bars_svg", "curves_svg", "grouped_bars_svg", "lines_svg"]
 
 _COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#9c6b4e")
 _ROW = 16
@@ -129,6 +129,49 @@ def lines_svg(
         )
         end = _label(x(len(line) - 1) + 6, y(line[-1]) + 4, name, size=11)
         parts.append(end.replace("<text", f'<text fill="{_colour(i)}"').replace(_FILL, ""))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def curves_svg(
+    title: str,
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    across: str,
+    up: str,
+    inside: bool = False,
+) -> str:
+    """Return a chart of curves through points, both ways from 0 to 1.
+
+    Args:
+        title: What it shows.
+        series: The points of each curve: across, then up.
+        across: What is counted along the bottom.
+        up: What is counted up the side.
+        inside: Whether it goes into a page, and takes the page's text colour.
+    """
+    left, top = 80, 66
+    said = "; ".join(
+        f"{name}: " + ", ".join(f"{up} {y:.3f} at {across} {x:.3f}" for x, y in points)
+        for name, points in series.items()
+    )
+    parts = _opening(title, said, left + _WIDTH + 60, top + _HEIGHT + 50, inside)
+    parts += _legend(list(series))
+    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        y, x = top + _HEIGHT * (1 - tick), left + _WIDTH * tick
+        at = f'x1="{left}" x2="{left + _WIDTH}" y1="{y:.1f}" y2="{y:.1f}"'
+        parts.append(f'<line {at} stroke="currentColor" stroke-opacity="0.15"/>')
+        parts.append(_label(left - 8, y + 4, f"{tick:.1f}", "end", 11))
+        parts.append(_label(x, top + _HEIGHT + 18, f"{tick:.1f}", "middle", 11))
+    parts.append(_label(left + _WIDTH / 2, top + _HEIGHT + 38, across, "middle"))
+    parts.append(_label(left - 8, top - 10, up, "end", 11))
+    for i, points in enumerate(series.values()):
+        placed = [(left + _WIDTH * x, top + _HEIGHT * (1 - y)) for x, y in points]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+        stroke = f'fill="none" stroke="{_colour(i)}" stroke-width="2"'
+        parts.append(f'<polyline points="{line}" {stroke}/>')
+        parts += [
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_colour(i)}"/>' for x, y in placed
+        ]
     return "\n".join([*parts, "</svg>", ""])
 
 

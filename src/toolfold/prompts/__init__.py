@@ -131,12 +131,18 @@ from toolfold.prompts.discovery import (
     text_cut,
 )
 from toolfold.prompts.servers import (
+    ABSENT_AT_MOST,
     CANNOT_ASK,
     FAILED_WORDLESS,
     GATEWAY_REFUSES,
     HELD_BACK,
     INSTRUCTIONS,
     NAMED_INSTRUCTIONS,
+    STOPPED,
+    STOPPING,
+    absent_in_short,
+    absent_source,
+    absent_sources,
     content_left_out,
     content_link,
     instructions,
@@ -154,6 +160,7 @@ from toolfold.prompts.wording import (
 )
 
 __all__ = [
+    "ABSENT_AT_MOST",
     "ALSO",
     "ALSO_UNLISTED",
     "BLANK_QUERY",
@@ -191,6 +198,8 @@ __all__ = [
     "REVEALED_FOOT",
     "SHORT",
     "STOOD_IN_TEXT",
+    "STOPPED",
+    "STOPPING",
     "STUB_PARAMETERS",
     "TASK",
     "TEXTS",
@@ -200,6 +209,9 @@ __all__ = [
     "TOO_DEEP",
     "BridgeNames",
     "Texts",
+    "absent_in_short",
+    "absent_source",
+    "absent_sources",
     "again",
     "also",
     "bad_arguments",

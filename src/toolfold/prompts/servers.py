@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from toolfold._bounds import one_line
 from toolfold.prompts.bridge_tools import bridge_names
-from toolfold.prompts.wording import plural
+from toolfold.prompts.wording import plural, source_name
 
 __all__ = [
+    "ABSENT_AT_MOST",
     "CANNOT_ASK",
     "FAILED_WORDLESS",
     "GATEWAY_REFUSES",
     "HELD_BACK",
     "INSTRUCTIONS",
     "NAMED_INSTRUCTIONS",
+    "STOPPED",
+    "STOPPING",
+    "absent_in_short",
+    "absent_source",
+    "absent_sources",
     "content_left_out",
     "content_link",
     "instructions",
@@ -60,7 +68,21 @@ CANNOT_ASK = (
     "Tell the user."
 )
 
+ABSENT_AT_MOST = 5
+"""How many sources that are not there one answer names."""
+
+_CAUSE_LIMIT = 160
+
 FAILED_WORDLESS = "It failed, and its server does not say why."
+
+STOPPING = (
+    "Not run: the gateway is stopping and takes no new calls. Try once more when it is back, or "
+    "go on without it."
+)
+STOPPED = (
+    "The gateway was stopped before this ended. It may have had effects: look what has become of "
+    "it before you try once more."
+)
 
 
 def question(tool: str, server: str | None, arguments: str) -> str:
@@ -76,13 +98,72 @@ def servers_question(server: str, lines: Sequence[str]) -> str:
     return "\n".join([f"The server {server!r} asks:", *(f"> {line}" for line in lines)])
 
 
-def server_down(tool: str, server: str, reason: str, *, lost: bool) -> str:
-    """Return the answer to a call whose server did not take it, or died over it."""
+def server_down(
+    tool: str, server: str, reason: str, *, lost: bool, retry_in: float | None = None
+) -> str:
+    """Return the answer to a call whose server did not take it, or died over it.
+
+    Args:
+        tool: What was called.
+        server: Whose it is.
+        reason: Why it was not run, or not to its end, as a clause.
+        lost: Whether it had been sent.
+        retry_in: In how many seconds the server is tried again, infinity for never; None where
+            it is being started again as things stand.
+    """
     effects = " It may have had effects." if lost else " It was not run."
-    return (
-        f"{tool} failed: the server {server!r} {reason}.{effects} The server is being started "
-        "again: try once more in a few seconds, or go on without it."
+    if retry_in is None:
+        when, next_step = "", "The server is being started again: try once more in a few seconds"
+    elif math.isinf(retry_in):
+        when, next_step = "", "Tell the user"
+    else:
+        when, next_step = _tried_again(retry_in), "Try once more then"
+    failed = f"{tool} failed: the server {server!r} {reason}{when}.{effects}"
+    return f"{failed} {next_step}, or go on without it."
+
+
+def absent_source(name: str, cause: str | None, retry_in: float | None) -> str:
+    """Say that a source is not there, why, and when it is tried again.
+
+    Args:
+        name: The source.
+        cause: Why, as a clause; None while it starts for the first time.
+        retry_in: In how many seconds it is tried again; 0 where it is being tried, None for never.
+    """
+    shown = source_name(name)
+    if cause is None:
+        return f"{shown} is still starting."
+    when = "" if retry_in is None else _tried_again(retry_in)
+    return f"{shown} is not running: {one_line(cause, _CAUSE_LIMIT)}{when}."
+
+
+def absent_sources(sentences: Sequence[str], more: int, *, starting: bool) -> str:
+    """Return what an answer says of sources that are not there, and what to do.
+
+    Args:
+        sentences: One for each that is named.
+        more: How many are not named.
+        starting: Whether all of them are still starting.
+    """
+    others = [f"So it is with {plural(more, 'more source')}."] if more else []
+    whose = "Its tools" if len(sentences) + more == 1 else "Their tools"
+    next_step = (
+        f"{whose} are not there yet: try again in a moment."
+        if starting
+        else f"{whose} cannot be run now: tell the user where they are needed."
     )
+    return " ".join([*sentences, *others, next_step])
+
+
+def absent_in_short(count: int) -> str:
+    """Return what is said of sources that are not there where there is room for no more."""
+    return f"({plural(count, 'source')} not running.)"
+
+
+def _tried_again(seconds: float) -> str:
+    if seconds <= 0:
+        return "; it is being tried again"
+    return f"; it is tried again in {math.ceil(seconds)} s"
 
 
 def server_timed_out(tool: str, server: str, seconds: float) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from toolfold import prompts
+from toolfold.absent import AbsentSource
 from toolfold.dispatch.activity import Listener
 from toolfold.dispatch.hooks import Hook
 from toolfold.dispatch.records import Observer
@@ -149,6 +150,10 @@ class Agent:
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of all sources as they are now, whoever may use them."""
         return self._sources.tools()
+
+    def absent(self) -> tuple[AbsentSource, ...]:
+        """Return the sources that cannot be asked now and of which its scope holds tools."""
+        return self._sources.absent(self.scope)
 
     def core(self) -> tuple[str, ...]:
         """Return the names of the tools that their sources keep open, whatever folds."""

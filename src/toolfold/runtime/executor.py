@@ -144,6 +144,7 @@ class Batch:
             written.arguments,
             session=self.session,
             origin=self._origin(position),
+            absent=self._sources.absent(self._scope),
         )
         self.session = resolved.session
         if isinstance(resolved, Answer):

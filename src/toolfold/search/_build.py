@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolfold.search._cache import CACHED_FROM, Cache, Snapshot, cache_folder
 from toolfold.search._columns import Columns, columns_of
-from toolfold.search._dense import remember_vectors, table, tool_vectors
-from toolfold.search._document import document, remember_documents
+from toolfold.search._dense import table, tool_vectors
+from toolfold.search._document import Document, document
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
@@ -35,24 +35,40 @@ def index_arrays(tools: Sequence[Tool], cache: str) -> tuple[Columns, NDArray[np
     digests = tuple(tool.digest for tool in tools)
     snapshot = kept.load(digests)
     if snapshot is None:
-        _remember(kept.newest(), frozenset(digests))
-        columns, vectors = _made(tools)
+        columns, vectors = _made(tools, _known(kept.newest(), frozenset(digests)))
         snapshot = Snapshot(digests, columns, vectors)
         kept.save(snapshot)
     return snapshot.columns, snapshot.vectors.astype(np.float32)
 
 
-def _made(tools: Sequence[Tool]) -> tuple[Columns, NDArray[np.float16]]:
-    return columns_of([document(tool) for tool in tools]), tool_vectors(tools)
+class _Known(NamedTuple):
+    """What an earlier list has of the tools of this one, by their digests.
+
+    It is no matter for the memos: a large list is more than they hold, and would push its own
+    beginning out before it is read.
+    """
+
+    documents: Mapping[str, Document]
+    vectors: Mapping[str, NDArray[np.float16]]
 
 
-def _remember(snapshot: Snapshot | None, wanted: frozenset[str]) -> None:
+def _made(
+    tools: Sequence[Tool], known: _Known | None = None
+) -> tuple[Columns, NDArray[np.float16]]:
+    documents, vectors = known or _Known({}, {})
+    own = [documents.get(tool.digest) or document(tool) for tool in tools]
+    return columns_of(own), tool_vectors(tools, vectors)
+
+
+def _known(snapshot: Snapshot | None, wanted: frozenset[str]) -> _Known | None:
     """Take from an earlier list what is the same in this one, so that only changes are made."""
     if snapshot is None:
-        return
-    same = [i for i, digest in enumerate(snapshot.digests) if digest in wanted]
+        return None
+    same = [(digest, i) for i, digest in enumerate(snapshot.digests) if digest in wanted]
     if not same:
-        return
+        return None
     documents = snapshot.columns.documents()
-    remember_documents([snapshot.digests[i] for i in same], [documents[i] for i in same])
-    remember_vectors([snapshot.digests[i] for i in same], snapshot.vectors[same])
+    return _Known(
+        {digest: documents[i] for digest, i in same},
+        {digest: snapshot.vectors[i] for digest, i in same},
+    )

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold._files import replacing
-from toolfold.search import _document, _pieces, _text
+from toolfold.search import _document, _han, _hangul, _lexicon, _pieces, _text, _unspaced
 from toolfold.search._columns import Columns
 from toolfold.search._document import FIELDS
+from toolfold.search._lexicon import LEXICON
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,7 @@ CACHED_FROM = 1_000
 FILES_AT_MOST = 8
 """How many files stay in the folder. The oldest leave first."""
 
-_WORD_MAKERS = (_text, _document, _pieces)
+_WORD_MAKERS = (_text, _document, _pieces, _lexicon, _han, _hangul, _unspaced)
 """What makes the words of a tool."""
 
 _log = logging.getLogger(__name__)
@@ -178,10 +179,10 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
 
 @lru_cache(maxsize=1)
 def _text_version() -> str:
-    """Return a digest of the code that makes words of tools: other code, other words."""
+    """Return a digest of what makes words of tools: other code or list, other words."""
     # By the modules themselves, not by their files' names: those may change.
     code = b"".join(Path(inspect.getfile(module)).read_bytes() for module in _WORD_MAKERS)
-    return hashlib.sha256(code).hexdigest()[:8]
+    return hashlib.sha256(code + LEXICON.read_bytes()).hexdigest()[:8]
 
 
 def cache_folder(setting: str) -> Path | None:

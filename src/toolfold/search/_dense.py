@@ -7,13 +7,13 @@ fifty microseconds a query.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolfold._memo import Memo
-from toolfold.search._document import fields
+from toolfold.search._document import english_fields
 from toolfold.search._pieces import Pieces, lead
 from toolfold.tool import Tool
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WEIGHTS", "Table", "remember_vectors", "table", "texts_of", "tool_vectors"]
+__all__ = ["WEIGHTS", "Table", "table", "texts_of", "tool_vectors"]
 
 WEIGHTS = Path(__file__).with_name("weights")
 """The folder of the trained weights, inside the package."""
@@ -56,6 +56,10 @@ class Table:
     def dimensions(self) -> int:
         """The length of a vector."""
         return self._vectors.shape[1]
+
+    def has_word(self, word: str) -> bool:
+        """Whether a lower-case word has a row of its own."""
+        return word in self._pieces.row
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a request; zero where no word of it is known."""
@@ -93,33 +97,41 @@ def table() -> Table:
     return Table()
 
 
-_VECTORS: Memo[str, Any] = Memo(65_536)
+_ENTRY_BYTES = 300
+"""What an entry of the memo takes beside its vector, nearly."""
+
+_VECTORS: Memo[str, Any] = Memo(
+    65_536, room=12 * 1024 * 1024, size=lambda vector: vector.nbytes + _ENTRY_BYTES
+)
 
 
-def tool_vectors(tools: Sequence[Tool]) -> NDArray[np.float16]:
-    """Return the vectors of tools, one a row; each is made once per content."""
+def tool_vectors(
+    tools: Sequence[Tool], known: Mapping[str, NDArray[np.float16]] | None = None
+) -> NDArray[np.float16]:
+    """Return the vectors of tools, one a row; each is made once per content.
+
+    Args:
+        tools: The tools.
+        known: Vectors that were made before, by the digests of their tools.
+    """
     import numpy as np
 
     own = table()
+    before = known or {}
     out = np.empty((len(tools), own.dimensions), dtype=np.float16)
     for i, tool in enumerate(tools):
-        found = _VECTORS.get(tool.digest)
+        found = before.get(tool.digest)
+        if found is None:
+            found = _VECTORS.get(tool.digest)
         if found is None:
             found = _VECTORS.put(tool.digest, own.tool(texts_of(tool)).astype(np.float16))
         out[i] = found
     return out
 
 
-def remember_vectors(digests: Sequence[str], vectors: NDArray[np.float16]) -> None:
-    """Take vectors that were made before, by the digests of their tools."""
-    for digest, vector in zip(digests, vectors, strict=True):
-        # A row on its own: one that is a view would keep the whole of its matrix.
-        _VECTORS.put(digest, vector.copy())
-
-
 def texts_of(tool: Tool) -> tuple[str, ...]:
     """Return the texts of a tool that the table embeds, field by field."""
-    texts = fields(tool)
+    texts = english_fields(tool)
     aliases = f" . {texts.aliases}" if texts.aliases else ""
     first, rest = lead(texts.description)
     return texts.name + aliases, texts.source, first, rest, texts.parameters, texts.details

@@ -6,22 +6,40 @@ are counted apart. A document is made once per content of a tool.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolfold._memo import Memo
 from toolfold._signature import follow
-from toolfold.search._text import is_telling, raw_words, stem
+from toolfold.search._lexicon import in_english
+from toolfold.search._text import compounds, is_telling, raw_words, stem
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["FIELDS", "NAME", "Document", "Fields", "document", "fields", "remember_documents"]
+__all__ = [
+    "DETAILS",
+    "FIELDS",
+    "NAME",
+    "Document",
+    "Fields",
+    "document",
+    "english_fields",
+    "fields",
+]
 
 FIELDS = ("name", "source", "description", "parameters", "details", "aliases")
 """The fields, in the order in which documents number them."""
 
 NAME = FIELDS.index("name")
 """The number of the name's field."""
+
+DETAILS = FIELDS.index("details")
+"""The number of the field with the texts of parameters."""
+
+_PATHS = re.compile(r"'[\w.-]{1,60}/[\w./-]{1,60}'|\"[\w.-]{1,60}/[\w./-]{1,60}\"")
+"""Quoted paths in the text of a parameter are values: `'Asia/Tokyo'` does not make a tool one
+about Tokyo."""
 
 _DESCRIPTION_LIMIT = 4_000
 _PARAMETERS_AT_MOST = 64
@@ -69,12 +87,6 @@ def document(tool: Tool) -> Document:
     return _DOCUMENTS.put(tool.digest, _document(tool)) if found is None else found
 
 
-def remember_documents(digests: Iterable[str], documents: Iterable[Document]) -> None:
-    """Take documents that were made before, by the digests of their tools."""
-    for digest, own in zip(digests, documents, strict=True):
-        _DOCUMENTS.put(digest, own)
-
-
 def fields(tool: Tool) -> Fields:
     """Return the texts of a tool that a search looks at."""
     names: list[str] = []
@@ -95,23 +107,41 @@ def fields(tool: Tool) -> Fields:
     )
 
 
+def english_fields(tool: Tool) -> Fields:
+    """Return the texts of a tool, in English where they are in a language that can be read."""
+    own = fields(tool)
+    return Fields(*(new or text for text, new in zip(own, in_english(own), strict=True)))
+
+
 def _document(tool: Tool) -> Document:
     terms: list[str] = []
     numbers = bytearray()
     counts = bytearray()
     lengths: list[int] = []
-    for number, text in enumerate(fields(tool)):
-        words = list(raw_words(text))
+    own = fields(tool)
+    for number, (text, english) in enumerate(zip(own, in_english(own), strict=True)):
+        words = list(raw_words(_PATHS.sub(" ", text) if number == DETAILS else text))
         telling = [stem(word) for word in words if is_telling(word)]
         lengths.append(len(telling))
         counted = Counter(telling)
+        if english:
+            counted |= Counter(stem(word) for word in raw_words(english) if is_telling(word))
         if number == NAME:
             # A name may be nothing but small words (`get_me`); only there do they count.
             counted.update(dict.fromkeys((stem(w) for w in words if not is_telling(w)), 1))
+        else:
+            # `GitHub` is also said `github`, and `form 1099` is meant by its number.
+            counted.update(stem(word) for word in compounds(text))
+            counted.update({word: 1 for word in words if is_label(word)})
         terms.extend(counted)
         numbers.extend([number] * len(counted))
         counts.extend(min(count, _COUNT_LIMIT) for count in counted.values())
     return Document(tuple(terms), bytes(numbers), bytes(counts), tuple(lengths))
+
+
+def is_label(word: str) -> bool:
+    """Whether a number is one that things are called by: round ones and small ones are amounts."""
+    return word.isdigit() and len(word) > 2 and word[-1] != "0"
 
 
 def _parameters(schema: Json, root: Json, depth: int) -> Iterator[tuple[str, str]]:

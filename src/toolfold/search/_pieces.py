@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import lru_cache
 
 __all__ = ["NUMBER", "Pieces", "lead", "words"]
@@ -18,15 +18,26 @@ NUMBER = "[NUM]"
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_COMPOUND = re.compile(r"(?<![^\W_])[A-Z][a-z]+[A-Z]+[a-z]*(?![^\W_])")
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _PIECE_LIMIT = 24
 _TEXT_LIMIT = 8_000
+_WORDS_KEPT = 16_384
+_WORD_KEPT = 40
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without accents, split at case changes."""
-    text = _CAMEL.sub(" ", text[:_TEXT_LIMIT])
+def words(text: str, whole: Container[str] = ()) -> list[str]:
+    """Return the words of a text in lower case, without accents, split at case changes.
+
+    Args:
+        text: The text.
+        whole: Words that are not split: `github` leaves `GitHub` as it is.
+    """
+    text = text[:_TEXT_LIMIT]
+    if whole and not (text.islower() or text.isupper()):
+        text = _COMPOUND.sub(lambda m: m[0].lower() if m[0].lower() in whole else m[0], text)
+    text = _CAMEL.sub(" ", text)
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -49,14 +60,19 @@ class Pieces:
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.row = {piece: i for i, piece in enumerate(vocabulary)}
-        self.pieces = lru_cache(maxsize=65_536)(self._pieces)
+        self._kept = lru_cache(maxsize=_WORDS_KEPT)(self._pieces)
+
+    def pieces(self, word: str) -> tuple[int, ...]:
+        """Return the rows of a word."""
+        # A stranger may write words of any length: those are cut again each time.
+        return self._kept(word) if len(word) <= _WORD_KEPT else self._pieces(word)
 
     def rows(self, text: str, limit: int) -> list[int]:
         """Return the rows of a text: the pieces of each word, and known pairs of neighbours."""
         row = self.row
         found: list[int] = []
         previous = ""
-        for word in words(text):
+        for word in words(text, row):
             found.extend(self.pieces(word))
             pair = row.get(f"{previous} {word}") if previous else None
             if pair is not None:

@@ -24,7 +24,7 @@ FEATURES = (
     "lex_top", "lex_log", "coverage", "coverage_gap", "cosine", "cosine_gap", "cosine_z",
     "name_said", "name_share", "lex_rank", "dense_rank", "clause_cosine", "clause_gap",
     "clause_lex", "clause_coverage", "clause_rank", "best_coverage", "best_cosine", "best_z",
-    "length", "clauses", "size",
+    "length", "clauses", "size", "head_coverage", "head_gap", "verb", "source_gap",
 )  # fmt: skip
 """What speaks for a candidate, in the order of the network's inputs."""
 

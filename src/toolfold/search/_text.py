@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["STOPWORDS", "is_telling", "raw_words", "stem", "terms"]
+__all__ = ["STOPWORDS", "compounds", "is_compound", "is_telling", "raw_words", "stem", "terms"]
 
 STOPWORDS = frozenset(
     """
@@ -33,6 +33,8 @@ _UNSPACED = re.compile(
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+"
 )
 _TEXT_LIMIT = 20_000
+_WORDS_KEPT = 16_384
+_WORD_KEPT = 40
 
 _local: Any = threading.local()
 
@@ -41,10 +43,26 @@ def raw_words(text: str) -> Iterator[str]:
     """Yield the words of a text in order, lower-case, split at case changes."""
     for token in _WORD.findall(_folded(text[:_TEXT_LIMIT])):
         if token.isascii():
+            if token.islower():
+                yield token
+                continue
             for part in _CAMEL.split(token):
                 yield part.lower()
         else:
             yield from _unicode_words(token)
+
+
+def compounds(text: str) -> Iterator[str]:
+    """Yield the words of a text that are one word in two cases (`GitHub`), in lower case."""
+    if text.isascii():
+        for token in _WORD.findall(text[:_TEXT_LIMIT]):
+            if is_compound(token):
+                yield token.lower()
+
+
+def is_compound(token: str) -> bool:
+    """Whether a token is two words written as one, the way names of products are: `GitHub`."""
+    return token[:1].isupper() and token.isalpha() and len(_CAMEL.split(token)) == 2
 
 
 def is_telling(word: str) -> bool:
@@ -57,12 +75,19 @@ def terms(text: str) -> list[str]:
     return [stem(word) for word in raw_words(text)]
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return the English stem of a lower-case word; other scripts stay as they are."""
+    # A stranger may write words of any length: the stems of those are not kept.
+    return _kept_stem(word) if len(word) <= _WORD_KEPT else _stem(word)
+
+
+def _stem(word: str) -> str:
     if len(word) < 3 or not word.isascii() or not word.isalpha():
         return word
     return _stemmer().stemWord(word)
+
+
+_kept_stem = lru_cache(maxsize=_WORDS_KEPT)(_stem)
 
 
 def _stemmer() -> Any:
@@ -90,7 +115,7 @@ def _unicode_words(token: str) -> Iterator[str]:
     position = 0
     for run in _UNSPACED.finditer(token):
         if run.start() > position:
-            yield token[position : run.start()].lower()
+            yield from _cased_words(token[position : run.start()])
         letters = run[0]
         if len(letters) == 1:
             yield letters
@@ -98,4 +123,14 @@ def _unicode_words(token: str) -> Iterator[str]:
             yield letters[i : i + 2]
         position = run.end()
     if position < len(token):
-        yield token[position:].lower()
+        yield from _cased_words(token[position:])
+
+
+def _cased_words(token: str) -> Iterator[str]:
+    """Yield the words of a token in any script that has two cases."""
+    start = 0
+    for i in range(1, len(token)):
+        if token[i].isupper() and token[i - 1].islower():
+            yield token[start:i].lower()
+            start = i
+    yield token[start:].lower()

@@ -30,6 +30,9 @@ __all__ = ["EndpointError", "Reranked", "embed"]
 SHORTLIST = 25
 """How many of the embedded search's matches are reordered."""
 
+LIFTED = 0.5
+"""The score of a best hit that the endpoint's own floor lets pass: as likely as not."""
+
 PAUSE_SECONDS = 10.0
 """How long a failed endpoint is left alone."""
 
@@ -78,7 +81,8 @@ class Reranked:
     def searcher(self, tools: Sequence[Tool]) -> Searcher:
         """Return a searcher over the tools."""
         texts = [(tool.digest, _document(tool)) for tool in tools]
-        return RerankedSearcher(self.inner.searcher(tools), texts, self.settings)
+        lifts = self.calibrated and self.settings.floor > 0
+        return RerankedSearcher(self.inner.searcher(tools), texts, self.settings, lifts=lifts)
 
 
 class RerankedSearcher:
@@ -88,11 +92,18 @@ class RerankedSearcher:
         inner: The embedded search.
         texts: The digest and the text of each tool.
         settings: The endpoint, and how to use it.
+        lifts: Whether the endpoint may find probable what the embedded search did not.
     """
 
     def __init__(
-        self, inner: Searcher, texts: Sequence[tuple[str, str]], settings: Reranker
+        self,
+        inner: Searcher,
+        texts: Sequence[tuple[str, str]],
+        settings: Reranker,
+        *,
+        lifts: bool = False,
     ) -> None:
+        self._lifts = lifts
         self._inner = inner
         self._texts = texts
         self._settings = settings
@@ -101,7 +112,9 @@ class RerankedSearcher:
         """Return the inner matches, reordered; as they are where the endpoint fails."""
         found = self._inner.search(query, max(limit, SHORTLIST))
         endpoint = self._settings.endpoint
-        if len(found) < 2 or time.monotonic() < _PAUSED_UNTIL.get(endpoint, 0.0):
+        if len(found) < (1 if self._lifts else 2) or time.monotonic() < _PAUSED_UNTIL.get(
+            endpoint, 0.0
+        ):
             return found[:limit]
         try:
             similar = self._similarities(query, [match.position for match in found])
@@ -118,6 +131,9 @@ class RerankedSearcher:
             order.sort(key=lambda i: (-(1 / (k + i + 1) + 1 / (k + place[i] + 1)), i))
         # Scores keep their meaning and their order; only which tool holds which changes.
         scores = [match.score for match in found]
+        if self._lifts and similar[order[0]] >= self._settings.floor and scores[0] < LIFTED:
+            share = LIFTED / scores[0] if scores[0] > 0 else 0.0
+            scores = [LIFTED, *(score * share for score in scores[1:])]
         return [Match(found[i].position, s) for i, s in zip(order, scores, strict=True)][:limit]
 
     def explain(self, query: str, position: int) -> str:

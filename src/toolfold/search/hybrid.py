@@ -8,18 +8,21 @@ that any tool serves the request at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log1p, log10
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from toolfold.search._build import index_arrays
 from toolfold.search._clauses import clauses
 from toolfold.search._dense import table
 from toolfold.search._lexicon import readings
 from toolfold.search._scorer import FEATURES, SIZE_DECADES, Scorer, scorer
-from toolfold.search._text import is_telling, raw_words
+from toolfold.search._sources import SourceMeans
+from toolfold.search._spelling import Spelling
+from toolfold.search._text import is_telling, raw_words, stem
 from toolfold.search._vectors import Vectors, best_places
+from toolfold.search._verbs import KINDS, kind_of_name, kinds_asked
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
 from toolfold.search.ranker import Match
 from toolfold.tool import Tool
@@ -93,10 +96,27 @@ class Hybrid:
         """Return a searcher over the tools."""
         columns, vectors = index_arrays(tools, self.cache)
         order = sorted(range(len(tools)), key=lambda i: tools[i].digest)
-        names = [tool.name for tool in tools]
         return HybridSearcher(
-            Words(columns), Vectors(vectors), names, order, table().query, scorer()
+            Words(columns),
+            Vectors(vectors),
+            [tool.name for tool in tools],
+            order,
+            table(),
+            scorer(),
+            SourceMeans(vectors, [tool.source or "" for tool in tools]),
         )
+
+
+class Embedder(Protocol):
+    """What embeds requests."""
+
+    def query(self, text: str) -> Floats:
+        """Return the unit vector of a request; zero where no word of it is known."""
+        ...
+
+    def has_word(self, word: str) -> bool:
+        """Whether a lower-case word is known as a whole."""
+        ...
 
 
 class Evidence(NamedTuple):
@@ -116,8 +136,9 @@ class HybridSearcher:
         vectors: The tools' vectors.
         names: The tools' names.
         order: The tools' places in an order that depends on their content alone.
-        embed: Returns the unit vector of a request.
+        model: Embeds requests.
         scorer: What the evidence is worth.
+        sources: Where the tools come from.
     """
 
     def __init__(
@@ -126,13 +147,19 @@ class HybridSearcher:
         vectors: Vectors,
         names: Sequence[str],
         order: Sequence[int],
-        embed: Callable[[str], Floats],
+        model: Embedder,
         scorer: Scorer,
+        sources: SourceMeans,
     ) -> None:
         import numpy as np
 
-        self._embed = embed
+        self._embed = model.query
+        self._spelling = Spelling(words.__contains__, model.has_word)
         self._scorer = scorer
+        self._sources = sources
+        self._names = names
+        # The kind of each tool's verb, looked at when first needed: -1 until then.
+        self._kinds: NDArray[np.int8] = np.full(len(names), -1, dtype=np.int8)
         self._words = words
         self._vectors = vectors
         self._lexical = BM25Searcher(words, names)
@@ -143,8 +170,13 @@ class HybridSearcher:
         """Return the best matches; the first one's score is the probability that it serves."""
         if not self._words.size:
             return ()
-        found = [self._found(text, limit) for text in readings(query, self._words.__contains__)]
+        found = [self._found(text, limit) for text in self.readings(query)]
         return found[0] if len(found) == 1 else _best_of(found)[:limit]
+
+    def readings(self, query: str) -> list[str]:
+        """Return the texts to search for, in the words of the tools."""
+        texts = readings(query, self._words.__contains__)
+        return list(dict.fromkeys(self._spelling.spelt(text) for text in texts))
 
     def _found(self, query: str, limit: int) -> list[Match]:
         """Return the best matches for one reading of a request."""
@@ -166,10 +198,10 @@ class HybridSearcher:
         """Say how near the tool is in meaning, and which words match."""
         import numpy as np
 
-        texts = readings(query, self._words.__contains__)
+        texts = self.readings(query)
         vectors = np.stack([self._embed(text) for text in texts])
         near = float(self._vectors.exact(vectors, [position]).max())
-        words = self._lexical.explain(query, position)
+        words = self._lexical.explain(self._spelling.spelt(query), position)
         shared = words if words.startswith("words ") else "no word in common"
         return f"meaning {near:.2f}; {shared}"
 
@@ -182,12 +214,15 @@ class HybridSearcher:
 
     def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
         """Put tools whose names hold the letters of the query first, where no word fits."""
-        if any(self._words.posting(term) for term in query_terms(query)):
+        held = self._words.__contains__
+        if any(held(stem(word)) for word in raw_words(query) if is_telling(word)):
+            return found
+        if any(held(term) for term in query_terms(query)):
             return found
         letters = self._lexical.by_letters(query, len(found) or 1)
         whole = [match for match in letters if match.score == 1]
-        held = {match.position for match in whole}
-        return [*whole, *(match for match in found if match.position not in held)]
+        first = {match.position for match in whole}
+        return [*whole, *(match for match in found if match.position not in first)]
 
     def evidence(self, query: str) -> Evidence:
         """Gather candidates and what speaks for each."""
@@ -197,7 +232,7 @@ class HybridSearcher:
         texts = [query, *needs] if len(needs) > 1 else [query]
         vectors = np.stack([self._embed(text) for text in texts])
         near = self._vectors.search(vectors, CANDIDATES, CLAUSE_CANDIDATES)
-        terms = [query_terms(text) for text in texts]
+        terms = [query_terms(text, self._words.__contains__) for text in texts]
         lexical = [self._words.scores(own) for own in terms]
         chosen = [near.candidates]
         for i, scores in enumerate(lexical):
@@ -230,6 +265,10 @@ class HybridSearcher:
             "cosine": whole,
             "cosine_gap": whole - near.best[0],
             "cosine_z": z / DEVIATIONS,
+            "head_coverage": said.headed[rows].max(0),
+            "head_gap": said.headed[0] - said.headed[0].max(),
+            "verb": self._verbs(needs, places),
+            "source_gap": self._sources.gaps(vectors[rows], places),
             "name_said": np.minimum(said.named / self._words.name_mass[places], NAME_AT_MOST),
             "name_share": said.named / said.mass,
             "lex_rank": RANK_HALF / (RANK_HALF + _ranks(lex)),
@@ -250,6 +289,24 @@ class HybridSearcher:
         for i, name in enumerate(FEATURES):
             columns[:, i] = features[name]
         return Evidence(places, columns)
+
+    def _verbs(self, needs: Sequence[str], places: NDArray[np.intp]) -> Floats:
+        """Return whether each tool does what is asked for: 1, another thing: -1, or neither: 0."""
+        import numpy as np
+
+        asked = kinds_asked(needs)
+        if not asked:
+            return np.zeros(len(places), dtype=np.float32)
+        kinds = self._kinds[places]
+        if (kinds < 0).any():
+            unknown: list[int] = places[kinds < 0].tolist()
+            for i in unknown:
+                self._kinds[i] = kind_of_name(self._names[i])
+            kinds = self._kinds[places]
+        worth = np.full(KINDS + 1, -1.0, dtype=np.float32)
+        worth[0] = 0.0
+        worth[list(asked)] = 1.0
+        return worth[kinds]
 
     def _best(self, scores: Floats, k: int) -> NDArray[np.intp]:
         """Return the places of the k best positive scores; which of equals, content decides."""

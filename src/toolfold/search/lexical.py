@@ -7,13 +7,13 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.search._columns import Columns, columns_of
-from toolfold.search._document import FIELDS, NAME, document
+from toolfold.search._document import DETAILS, FIELDS, NAME, document
 from toolfold.search._lexicon import readings
 from toolfold.search._synonyms import SYNONYM_WEIGHT, SYNONYMS
 from toolfold.search._text import is_telling, raw_words, stem
@@ -52,6 +52,9 @@ FIELD_LENGTH_NORMS = {
 """How much less a word counts in a long field, from 0, not at all, to 1, in proportion: of names
 the long ones are no vaguer, of texts they are."""
 
+IN_HEAD, IN_NAME = 2, 4
+"""Marks of a term in a tool: it stands elsewhere than in the texts of parameters; in the name."""
+
 _QUERY_WORDS_AT_MOST = 128
 """Distinct words of a request that are looked up: what bounds the price of a long one."""
 
@@ -66,8 +69,8 @@ class Posting(NamedTuple):
     """Their places, in order."""
     shares: NDArray[np.float32]
     """What the term adds to the score of each."""
-    in_name: NDArray[np.bool_]
-    """Whether it stands in the tool's name."""
+    marks: NDArray[np.uint8]
+    """Where it stands: 1, and `IN_HEAD` and `IN_NAME` where they hold."""
     idf: float
     """How rare the term is."""
 
@@ -77,6 +80,8 @@ class Coverage(NamedTuple):
 
     covered: NDArray[np.float32]
     """Which share of each text (rows) each tool (columns) holds."""
+    headed: NDArray[np.float32]
+    """The same, but for the texts of parameters, which hold many words by chance."""
     named: NDArray[np.float32]
     """How much of the first text each tool's name holds, not as a share."""
     mass: float
@@ -115,12 +120,15 @@ class Words:
         first = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else key
         tf = np.add.reduceat(frequency[order], first) if len(key) else frequency
         in_name = columns.fields[order] == NAME
+        in_head = columns.fields[order] != DETAILS
         del order, frequency
         key = key[first]
         terms = (key // max(self.size, 1)).astype(np.int32)
         holders = np.bincount(terms, minlength=len(columns.vocabulary))
         self._tools = (key % max(self.size, 1)).astype(np.int32)
-        self._in_name = np.logical_or.reduceat(in_name, first) if len(key) else in_name
+        named = np.logical_or.reduceat(in_name, first) if len(key) else in_name
+        headed = np.logical_or.reduceat(in_head, first) if len(key) else in_head
+        self._marks = (1 + IN_HEAD * headed + IN_NAME * named).astype(np.uint8)
         self._starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(holders)))
         self.idf = np.log1p((self.size - holders + 0.5) / (holders + 0.5))
         self.unseen = float(np.log1p((self.size + 0.5) / 0.5))
@@ -128,9 +136,9 @@ class Words:
             self.idf.astype(np.float32)[terms] * tf * np.float32(K1 + 1) / (tf + np.float32(K1))
         )
         telling = np.array([is_telling(term) for term in columns.vocabulary], dtype=bool)
-        named = np.where(self._in_name & telling[terms], self.idf[terms], 0.0)
+        in_names = np.where(named & telling[terms], self.idf[terms], 0.0)
         self.name_mass = np.maximum(
-            np.bincount(self._tools, weights=named, minlength=self.size), 1e-6
+            np.bincount(self._tools, weights=in_names, minlength=self.size), 1e-6
         ).astype(np.float32)
 
     def __contains__(self, term: str) -> bool:
@@ -144,7 +152,10 @@ class Words:
             return None
         rows = slice(int(self._starts[i]), int(self._starts[i + 1]))
         return Posting(
-            self._tools[rows], self._shares[rows], self._in_name[rows], float(self.idf[i])
+            self._tools[rows],
+            self._shares[rows],
+            self._marks[rows],
+            float(self.idf[i]),
         )
 
     def scores(self, terms: Mapping[str, float]) -> NDArray[np.float32]:
@@ -164,24 +175,23 @@ class Words:
         import numpy as np
 
         distinct = list(dict.fromkeys(term for own in texts for term in own))
-        held = np.zeros((len(distinct), len(places)), dtype=np.float32)
-        named = np.zeros_like(held)
+        marks = np.zeros((len(distinct), len(places)), dtype=np.uint8)
         idf = np.full(len(distinct), self.unseen, dtype=np.float32)
         for i, term in enumerate(distinct):
             posting = self.posting(term)
             if posting is None:
                 continue
             at = np.minimum(np.searchsorted(posting.tools, places), len(posting.tools) - 1)
-            held[i] = posting.tools[at] == places
-            named[i] = held[i] * posting.in_name[at]
+            np.multiply(posting.tools[at] == places, posting.marks[at], out=marks[i])
             idf[i] = posting.idf
         weights = np.array([[own.get(term, 0.0) for term in distinct] for own in texts], np.float32)
         weights *= idf
         said = np.array([[own.get(term, 0.0) >= 1 for term in distinct] for own in texts])
         mass = np.maximum((said * idf).sum(axis=1), 1e-6)
         return Coverage(
-            covered=(weights @ held) / mass[:, None],
-            named=weights[0] @ named,
+            covered=weights @ (marks > 0).astype(np.float32) / mass[:, None],
+            headed=weights @ (marks & IN_HEAD > 0).astype(np.float32) / mass[:, None],
+            named=weights[0] @ (marks & IN_NAME > 0).astype(np.float32),
             mass=float(mass[0]),
             length=int(said[0].sum()),
         )
@@ -237,9 +247,12 @@ class BM25Searcher:
         """Return the terms of a request; its own words count more than their translation."""
         english, *own = readings(query, self._words.__contains__)
         if not own:
-            return query_terms(english)
-        guessed = {term: weight * SYNONYM_WEIGHT for term, weight in query_terms(english).items()}
-        return guessed | query_terms(query)
+            return query_terms(english, self._words.__contains__)
+        guessed = {
+            term: weight * SYNONYM_WEIGHT
+            for term, weight in query_terms(english, self._words.__contains__).items()
+        }
+        return guessed | query_terms(query, self._words.__contains__)
 
     def by_letters(self, query: str, limit: int) -> list[Match]:
         """Return the tools whose names hold the words of the query somewhere inside."""
@@ -253,15 +266,21 @@ class BM25Searcher:
         return found[:limit]
 
 
-def query_terms(query: str) -> dict[str, float]:
+def query_terms(query: str, is_held: Callable[[str], bool] = lambda _: False) -> dict[str, float]:
     """Return the terms of a query with their weights.
 
     What is said weighs 1, what it may mean besides (`repo`: repository) less. Stopwords
-    and numbers count only where there is nothing else.
+    count only where there is nothing else, and so do numbers that no tool is called by.
+
+    Args:
+        query: The query.
+        is_held: Whether any tool holds a term.
     """
     words = list(dict.fromkeys(raw_words(query)))[:_QUERY_WORDS_AT_MOST]
-    telling = [word for word in words if is_telling(word)] or words
-    weights = dict.fromkeys((stem(word) for word in telling), 1.0)
+    telling = [word for word in words if is_telling(word)]
+    if telling:
+        telling += [word for word in words if word.isdigit() and len(word) > 1 and is_held(word)]
+    weights = dict.fromkeys((stem(word) for word in telling or words), 1.0)
     expansions = _expansions()
     for term in tuple(weights):
         for other in expansions.get(term, ()):

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._suggestions import names_like
+from toolfold.absent import AbsentSource
 from toolfold.catalog import Catalog
 from toolfold.dispatch.records import Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
@@ -52,6 +54,7 @@ _OVER = ("ready", "failed", "stopped", "quarantined")
 _KEY = "terminal"
 _PATIENCE = 5.0
 _SERVED_AFTER = 0.5
+_BY_HAND = "run its command by hand to see what it prints, or raise its `timeout`"
 
 
 class CallError(ToolfoldError):
@@ -145,7 +148,7 @@ def call_tool(
                 found = _listed(gateway, principal, statuses).catalog
                 tool = found.find(name)
                 if tool is None:
-                    raise UnknownToolError(name, near=names_like(found, name))
+                    raise _unknown(name, found, gateway.absent(principal))
                 params = {
                     "name": tool.name,
                     "arguments": _checked(tool, arguments, config.settings),
@@ -153,6 +156,18 @@ def call_tool(
                 return await _called(gateway, principal, params, ask)
 
         return asyncio.run(work())
+
+
+def _unknown(name: str, there: Catalog, absent: Sequence[AbsentSource]) -> ToolfoldError:
+    """Return what is wrong with a name: its server does not run, or nobody has it."""
+    said = [prompts.absent_source(a.name, a.cause, a.retry_in).rstrip(".") for a in absent]
+    own = [text for text, away in zip(said, absent, strict=True) if away.owns(name)]
+    if own:
+        return NoServerError(f"no tool named {name!r} can be called: {own[0]}", hint=_BY_HAND)
+    error = UnknownToolError(name, near=names_like(there, name))
+    if said:
+        error.hint = "; ".join([error.hint or "", *said[: prompts.ABSENT_AT_MOST]])
+    return error
 
 
 def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
@@ -202,7 +217,7 @@ def _listed(
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         raise NoServerError(
             f"server {first.name!r} failed{more}: {first.error}",
-            hint="run its command by hand to see what it prints, or raise its `timeout`",
+            hint=_BY_HAND,
         )
     stock = gateway.pool.stock
     tools = [
@@ -219,7 +234,7 @@ def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
     def owns(source: str) -> bool:
         return name.startswith(exposed_name(source, "x")[:-1])
 
-    servers = tuple(server for server in config.servers if owns(server.name))
+    servers = tuple(s for s in config.servers if owns(s.name) or (s.prefix and owns(s.prefix)))
     functions = tuple(entry for entry in config.functions if owns(entry.name))
     if len(servers) + len(functions) != 1:
         return config

@@ -1,8 +1,9 @@
 """The gateway as a process: over standard input and output, or over HTTP.
 
 Servers' processes are started before the protocol's library is imported, which takes half
-a second that they can use. The process ends on a signal and, on standard input, when the
-client closes it; either way, and at whatever moment, nothing that was started stays behind.
+a second that they can use. The process ends on a signal, once calls under way have had a
+while to end, and, on standard input, when the client closes it; either way, and at whatever
+moment, nothing that was started stays behind.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
+from toolfold.serve.control.gateway_report import GatewayReport, Tally, controlled
 from toolfold.serve.mcp._console import Console
 from toolfold.serve.mcp._descriptors import divert
 from toolfold.serve.observe.audit import AuditLog
@@ -49,6 +51,9 @@ TRUST_LOOKS = 2.0
 
 PARTING = 1.0
 """How long a client has to take what is still to be said at the end, in seconds."""
+
+ONE_MORE = 0.1
+"""How long a client that has its answers has to ask one thing more, in seconds."""
 
 SPAWNING = 0.1
 """How long servers' processes are waited for before anything else is done, in seconds."""
@@ -260,8 +265,12 @@ async def _stdio(
     folding = config.folding
     console = Console(*pair, instructions(folding.bridge_prefix, folding.listing))
     stopped = stop.event()
-    observers = (StatusLog(), *process.observers)
-    async with _gateway(config, how, observers, process.sources) as gateway:
+    tally = Tally()
+    observers = (StatusLog(), *process.observers, tally)
+    async with (
+        _gateway(config, how, observers, process.sources) as gateway,
+        controlled(gateway, tally, "stdio"),
+    ):
         from toolfold.serve.mcp.downstream import make_server
         from toolfold.serve.principals import local_principal
 
@@ -270,9 +279,22 @@ async def _stdio(
             options = server.create_initialization_options()
             await _first(
                 asyncio.create_task(server.run(read, write, options)),
-                asyncio.create_task(stopped.wait()),
+                asyncio.create_task(_drained(gateway, stopped, console)),
                 asyncio.create_task(console.closed.wait()),
             )
+
+
+async def _drained(gateway: Gateway, stopped: asyncio.Event, console: Console) -> None:
+    """Wait until it is time to stop, calls under way have ended and their answers are sent."""
+    await stopped.wait()
+    await gateway.drain()
+    try:
+        async with asyncio.timeout(PARTING):
+            await console.all_answered()
+            await asyncio.sleep(ONE_MORE)
+            await console.all_answered()
+    except TimeoutError:
+        _log.debug("the client does not read what is left to be said")
 
 
 async def _http(
@@ -286,10 +308,14 @@ async def _http(
         sessions=lambda: len(gateway.clients),
         in_flight=lambda: gateway.pool.in_flight,
     )
-    observers = (status, *process.observers, metrics)
+    tally = Tally()
+    observers = (status, *process.observers, metrics, tally)
     try:
-        async with _gateway(config, how, observers, process.sources) as gateway:
-            await _listen(gateway, metrics, address, stopped, live)
+        async with (
+            _gateway(config, how, observers, process.sources) as gateway,
+            controlled(gateway, tally, "http") as report,
+        ):
+            await _listen(gateway, metrics, address, stopped, live, report)
     finally:
         if live is not None:
             live.close()
@@ -310,6 +336,7 @@ async def _listen(
     address: tuple[str, int],
     stopped: asyncio.Event,
     live: LiveStatus | None,
+    report: GatewayReport,
 ) -> None:
     """Serve over HTTP until it is time to stop."""
     import uvicorn
@@ -332,9 +359,12 @@ async def _listen(
     serving = asyncio.create_task(_serve(server, address))
     others = [
         asyncio.create_task(stopped.wait()),
-        asyncio.create_task(_tell_address(server, host, live)),
+        asyncio.create_task(_tell_address(server, host, live, report)),
     ]
     await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done():
+        await gateway.drain()
+        await app.close(PARTING)
     server.should_exit = True
     for task in others:
         task.cancel()
@@ -351,11 +381,14 @@ async def _serve(server: uvicorn.Server, address: tuple[str, int]) -> None:
         ) from None
 
 
-async def _tell_address(server: uvicorn.Server, host: str, live: LiveStatus | None) -> None:
+async def _tell_address(
+    server: uvicorn.Server, host: str, live: LiveStatus | None, report: GatewayReport
+) -> None:
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     port = server.servers[0].sockets[0].getsockname()[1]
     where = f"http://{_shown(host)}:{port}/mcp"
+    report.address = where
     if live is not None:
         live.board.address = where
     _log.info("listening on %s", where)

@@ -2,16 +2,18 @@
 
 The handlers of signals are in place before there is an event loop, so that a signal is
 never taken for what it means to a bare process: an end at once that leaves servers behind.
-Who asks once has everything ended in order; who asks twice has it killed.
+Who asks once has everything ended in order; who asks twice has it killed. A hang-up is no
+wish to end: elsewhere it means that the configuration is to be read again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from toolfold.sources.mcp.transports import _process_groups as process_groups
@@ -19,6 +21,14 @@ from toolfold.sources.mcp.transports import _process_groups as process_groups
 __all__ = ["StopSignal", "stopping"]
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
+_HANG_UP = getattr(signal, "SIGHUP", None)
+
+IGNORED = (
+    "SIGHUP is ignored: a changed configuration is read at the next start; SIGTERM stops the "
+    "gateway"
+)
+
+_log = logging.getLogger(__name__)
 
 
 class StopSignal:
@@ -37,15 +47,25 @@ class StopSignal:
             self._event.set()
         return self._event
 
-    def ask(self, number: int) -> None:
+    def take(self, number: int) -> None:
         """Take a signal."""
+        if number == _HANG_UP:
+            # A handler may run in the middle of anything, so it does nothing by itself.
+            self._soon(lambda event: _log.warning("%s", IGNORED))
+        else:
+            self._ask(number)
+
+    def _ask(self, number: int) -> None:
         if self._is_asked:  # asked twice: no more patience
             process_groups.kill_all()
             os._exit(128 + number)
         self._is_asked = True
+        self._soon(lambda event: event.set())
+
+    def _soon(self, act: Callable[[asyncio.Event], None]) -> None:
         if self._loop is not None and self._event is not None:
             with contextlib.suppress(RuntimeError):  # the loop has come to its end
-                self._loop.call_soon_threadsafe(self._event.set)
+                self._loop.call_soon_threadsafe(act, self._event)
 
 
 @contextmanager
@@ -60,7 +80,7 @@ def stopping() -> Generator[StopSignal]:
     }
     try:
         for number in before:
-            signal.signal(number, lambda taken, frame: stop.ask(taken))
+            signal.signal(number, lambda taken, frame: stop.take(taken))
         with process_groups.guarded():
             yield stop
     finally:

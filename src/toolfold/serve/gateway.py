@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,16 +20,19 @@ from mcp_types import INVALID_PARAMS
 from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
+from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
-from toolfold.dispatch.outputs import json_size
-from toolfold.dispatch.records import CallRecord, FoldRecord, Observer, Observers, Outcome
+from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope, may_match
+from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
+from toolfold.serve.mcp._progress import ProgressReports
 from toolfold.serve.mcp._results import as_errors, output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
@@ -44,6 +46,7 @@ from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.merged import Sources
 from toolfold.sources.source import Source
 from toolfold.tool import Json, is_object
+from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -55,7 +58,6 @@ __all__ = ["Gateway"]
 
 RESOURCE_NOT_FOUND = -32002
 
-_ERROR_LIMIT = 900
 _CARRIED = ("inputResponses", "requestState")
 
 _log = logging.getLogger(__name__)
@@ -98,11 +100,13 @@ class Gateway:
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.observers = Observers(observers)
+        self.calls = CallsUnderWay()
         self._approval = ClientApproval(serve.destructive)
         self._dispatch = Dispatch(
             hooks=(self._approval,) if serve.destructive != "allow" else (),
             observers=self.observers,
             spans=spans,
+            given_up=self.calls.why_given_up,
         )
         self.pool = Pool(
             config.servers,
@@ -115,6 +119,7 @@ class Gateway:
             manifests=manifests,
             children=children,
             auth=auth,
+            reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
         )
         self._others = Sources(sources)
         for source in sources:
@@ -140,7 +145,12 @@ class Gateway:
         self._telling = asyncio.create_task(self._tell_unmatched())
         return self
 
+    async def drain(self) -> None:
+        """Refuse new calls, and let those under way end within the time that they have."""
+        await self.calls.close(self.config.serve.drain)
+
     async def __aexit__(self, *_: object) -> None:
+        self.calls.is_closing = self.calls.is_over = True
         if self._telling is not None:
             self._telling.cancel()
         self.parking.close()
@@ -157,10 +167,15 @@ class Gateway:
     def _narrow(self, principal: Principal) -> Principal:
         return replace(principal, scope=principal.scope.also(self._scope))
 
-    async def view(self, principal: Principal) -> View:
+    async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
         await self.pool.settled()
-        return await self.views.of(principal)
+        return await self.views.of(principal, remembers=remembers)
+
+    def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
+        """Return the sources that cannot be asked now, as a principal may know of them."""
+        applied = self.config.folding.applied
+        return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
 
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
@@ -189,25 +204,58 @@ class Gateway:
 
     # ---- tools
 
-    async def list_tools(self, principal: Principal, key: str) -> tuple[list[Json], str]:
-        """Return what a client lists now, and a digest of what it would list at first."""
-        view = await self.view(principal)
+    async def list_tools(
+        self, principal: Principal, key: str, *, remembers: bool = True
+    ) -> tuple[list[Json], str]:
+        """Return what a client lists now, and a digest of what it would list at first.
+
+        Args:
+            principal: Who it is.
+            key: Names its conversation.
+            remembers: Whether there is a conversation, of which something can be kept.
+        """
+        view = await self.view(principal, remembers=remembers)
         return await view.listed(self.sessions.get(key)), view.digest
 
     async def call_tool(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
+        self,
+        caller: Caller,
+        principal: Principal,
+        params: Mapping[str, Json],
+        *,
+        remembers: bool = True,
     ) -> dict[str, Json]:
         """Return what a client's call comes to.
+
+        Args:
+            caller: The client's request.
+            principal: Who it is.
+            params: What it sent.
+            remembers: Whether there is a conversation, of which something can be kept.
 
         Raises:
             MCPError: The server refuses, or the request is none.
         """
+        try:
+            with self.calls.entered():
+                return await self._called(caller, principal, params, remembers)
+        except (StoppingError, StoppedError) as error:
+            return text_result(error.message, is_error=True)
+
+    async def _called(
+        self, caller: Caller, principal: Principal, params: Mapping[str, Json], remembers: bool
+    ) -> dict[str, Json]:
         if is_continuation(params):
-            return await self.parking.conduct(caller, params, _never)
+            return await self.parking.take_up(caller, params)
         name = params.get("name")
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, "a call needs a `name`")
-        view = self.views.ready(principal) or await self.view(principal)
+        if self.calls.is_closing:
+            origin = Origin(principal.name, caller.key)
+            self._dispatch.rejected(name, params.get("arguments"), prompts.STOPPING, origin)
+            raise StoppingError
+        view = self.views.ready(principal, remembers=remembers)
+        view = view or await self.view(principal, remembers=remembers)
         session = self.sessions.get(caller.key)
         resolved = await self._dispatch.resolve(
             view.folded,
@@ -215,6 +263,7 @@ class Gateway:
             params.get("arguments"),
             session=session,
             origin=Origin(principal.name, caller.key),
+            absent=self.absent(principal),
         )
         # Another call of this client may have ended meanwhile: what it revealed stays.
         before = self.sessions.get(caller.key)
@@ -239,11 +288,14 @@ class Gateway:
         try:
             located = self.pool.located(view.stock, tool.name, caller.key)
         except ServerDownError as error:
-            return text_result(error.for_model(tool), is_error=True)
+            return self._rejected(invocation, caller, principal, error.for_model(tool))
         room = self.pool.room(located.source)
-        if room is not None and self.config.folding.applied(located.tool) != tool:
+        own = located.tool
+        listed = own if own.name == tool.name else served_as(own, tool.name)
+        if room is not None and self.config.folding.applied(listed) != tool:
             # It became another tool since it was listed.
-            return text_result(prompts.not_available(tool.shown_name, ()), is_error=True)
+            gone = prompts.not_available(tool.shown_name, ())
+            return self._rejected(invocation, caller, principal, gone)
         is_revealed = view.reveals and tool.name in view.folded.bridge.folded
         call = PendingCall(
             tool,
@@ -254,8 +306,15 @@ class Gateway:
         )
 
         async def work(relayed: RelayedCall) -> dict[str, Json]:
-            own = replace(call, client=relayed)
-            done = await self._dispatch.run(own, located, scope=principal.scope, room=room)
+            reports = ProgressReports(relayed)
+            done = await self._dispatch.run(
+                replace(call, client=relayed),
+                located,
+                scope=principal.scope,
+                room=room,
+                on_progress=reports,
+            )
+            await reports.sent()
             if isinstance(done.error, MCPError):
                 raise done.error
             raw = done.output.raw
@@ -266,6 +325,14 @@ class Gateway:
 
         asks = self._approval.wants(tool)
         return await self._conduct(caller, params, located.source, work, asks=asks)
+
+    def _rejected(
+        self, invocation: Invocation, caller: Caller, principal: Principal, text: str
+    ) -> dict[str, Json]:
+        """Answer a call that nobody runs, and have that recorded."""
+        origin = Origin(principal.name, caller.key)
+        self._dispatch.rejected(invocation.tool.name, invocation.arguments, text, origin)
+        return text_result(text, is_error=True)
 
     # ---- on the way
 
@@ -283,7 +350,12 @@ class Gateway:
             can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
         )
         if may_park and (asks or _may_ask(source)):
-            return await self.parking.conduct(caller, params, work)
+
+            async def parkable(call: RelayedCall) -> dict[str, Json]:
+                with self.calls.entered():  # it outlives the request that began it
+                    return await work(call)
+
+            return await self.parking.conduct(caller, params, parkable)
         call = RelayedCall(caller, params)
         try:
             return await work(call)
@@ -327,34 +399,11 @@ class Gateway:
         work: Awaitable[dict[str, Json]],
     ) -> dict[str, Json]:
         """Wait for something that is no call of a tool, and tell the observers of it."""
-        at, began = time.time(), time.perf_counter()
-        outcome: Outcome = "cancelled"
-        error: str | None = None
-        result: dict[str, Json] | None = None
-        try:
-            result = await work
-            outcome = "ok"
-            return result
-        except Exception as failure:
-            outcome = "refused" if place is None and not is_continuation(params) else "failed"
-            error = one_line(str(failure), _ERROR_LIMIT)
-            raise
-        finally:
-            given = params.get("arguments")
-            record = CallRecord(
-                at=at,
-                principal=principal.name,
-                session=caller.key,
-                server="" if place is None else place.server,
-                tool=name,
-                via=via,
-                outcome=outcome,
-                seconds=time.perf_counter() - began,
-                result_size=0 if result is None else json_size(result),
-                arguments=given if is_object(given) else None,
-                error=error,
-            )
-            self.observers.fetched(record)
+        with recorded(self.observers, self.calls, via, name, caller, principal) as fetch:
+            fetch.server = None if place is None else place.server
+            fetch.params = params
+            fetch.result = await work
+            return fetch.result
 
     async def _at(
         self,
@@ -366,10 +415,12 @@ class Gateway:
         missing: MCPError,
     ) -> dict[str, Json]:
         if is_continuation(params):
-            return await self.parking.conduct(caller, params, _never)
+            return await self.parking.take_up(caller, params)
+        self.calls.admit()
         if place is None:
             raise missing
-        upstream = self.pool.upstream(place.server, caller.key)
+        with as_errors():
+            upstream = self.pool.upstream(place.server, caller.key)
         request = {k: v for k, v in params.items() if k not in (*_CARRIED, "_meta")}
         request[key] = place.name
 
@@ -383,6 +434,7 @@ class Gateway:
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]
     ) -> dict[str, Json]:
         """Complete an argument of a prompt or of a resource's template."""
+        self.calls.admit()
         ref = params.get("ref")
         ref = ref if is_object(ref) else {}
         key = "uri" if ref.get("type") == "ref/resource" else "name"
@@ -391,12 +443,13 @@ class Gateway:
         place = await find(principal, wanted)
         if place is None:
             raise MCPError(INVALID_PARAMS, f"nothing to complete for {one_line(wanted, 100)!r}")
-        upstream = self.pool.upstream(place.server, caller.key)
+        with as_errors():
+            upstream = self.pool.upstream(place.server, caller.key)
         if not upstream.can("completions"):
             return {"completion": {"values": []}}
         request = {k: v for k, v in params.items() if k != "_meta"}
         request["ref"] = {**ref, key: place.name}
-        with as_errors():
+        with self.calls.entered(), as_errors():
             call = RelayedCall(caller, params)
             return await upstream.forward("completion/complete", request, call, again=True)
 
@@ -412,6 +465,15 @@ class Gateway:
         # A stream of 2026-07-28 may end while its client goes on asking.
         if self.clients.remove(client) and not client.is_modern:
             await self.pool.forget(client.key)
+
+    def keeps(self, key: str) -> bool:
+        """Whether anything is kept of a conversation."""
+        return key in self.sessions or self.pool.keeps(key)
+
+    async def forget(self, key: str) -> None:
+        """Let go of what is kept of a conversation, its own servers with it."""
+        self.sessions.forget(key)
+        await self.pool.forget(key)
 
     def set_level(self, client: ConnectedClient, level: str) -> None:
         """From now on, a client wants log messages of this level on."""
@@ -436,7 +498,3 @@ def _may_ask(source: Source) -> bool:
     if not isinstance(source, McpSource):
         return False
     return source.connection is None or not source.connection.is_modern
-
-
-async def _never(call: RelayedCall) -> Json:
-    raise AssertionError("a continued call has begun long ago")

@@ -55,6 +55,13 @@ class Reranker:
         "rerank", "`rerank` orders the shortlist by similarity; `rrf` fuses both orders by rank."
     )
     rrf_k: int = setting(10, "The constant of reciprocal rank fusion.", low=1, high=1000)
+    floor: float = setting(
+        0.0,
+        "How similar the endpoint must find its best hit, from 0 to 1, to lift a need over "
+        "`relevance_floor` that the embedded search would have refused. 0: it only reorders.",
+        low=0,
+        high=1,
+    )
     query_prefix: str = setting("search_query: ", "Written before a query.")
     doc_prefix: str = setting("search_document: ", "Written before a tool's text.")
     timeout: float = setting(

@@ -14,7 +14,9 @@ import operator
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Self
 
+from toolfold.absent import AbsentSource
 from toolfold.errors import ConfigError
+from toolfold.scope import EVERYTHING, Scope
 from toolfold.sources.mcp._exposed_names import exposed_name
 from toolfold.sources.source import Source
 from toolfold.tool import Tool, wire_name
@@ -78,6 +80,17 @@ class Sources:
             for source, tools in zip(self.all, self._lists, strict=True)
             if not tools or any(tool.source == source.name for tool in tools)
         )
+
+    def absent(self, scope: Scope = EVERYTHING) -> tuple[AbsentSource, ...]:
+        """Return the sources that cannot be asked now and of which a scope holds tools."""
+        found: list[AbsentSource] = []
+        for source in self.all:
+            away = source.absence()
+            if away is not None:
+                reached = scope.reaches(source.name)
+                seen = away.seen_by(scope.__contains__, source.tools(), is_reached=reached)
+                found += [] if seen is None else [seen]
+        return tuple(found)
 
     def find(self, name: str) -> Located | None:
         """Return the tool of a name as it is now, and its source, if it is there."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from toolfold import prompts
+from toolfold.absent import AbsentSource
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.tool import Json, Tool
 
@@ -119,6 +120,10 @@ class Source(ABC):
     def core(self) -> Sequence[str]:
         """The names of its tools that are never folded."""
         return ()
+
+    def absence(self) -> AbsentSource | None:
+        """Return why it cannot be asked now, and when that is over; None where it can be."""
+        return None
 
     def timed_out(self, tool: Tool, seconds: float) -> str:
         """Return what the model reads where a call took too long."""

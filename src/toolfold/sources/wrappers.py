@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from toolfold import prompts
 from toolfold._json_values import compact
+from toolfold.absent import AbsentSource
 from toolfold.scope import Scope
 from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.mcp._exposed_names import exposed_name
@@ -73,6 +74,11 @@ class _Wrapper(Source):
         self.tools()
         opened = set(self._inner.core)
         return tuple(n for n, (_, inner) in self._by_name.items() if inner.name in opened)
+
+    def absence(self) -> AbsentSource | None:
+        """Return why the other source cannot be asked now."""
+        away = self._inner.absence()
+        return None if away is None else replace(away, name=self.name, tools=())
 
     def timed_out(self, tool: Tool, seconds: float) -> str:
         """Return what the model reads where a call took too long."""
@@ -140,3 +146,7 @@ class Filtered(_Wrapper):
 
     def _show(self, tool: Tool) -> Tool | None:
         return tool if tool in self._scope else None
+
+    def absence(self) -> AbsentSource | None:
+        """Return why the other source cannot be asked now, where the patterns leave any of it."""
+        return super().absence() if self.tools() or self._scope.reaches(self.name) else None

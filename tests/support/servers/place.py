@@ -50,12 +50,23 @@ class Place:
         self.runs = folder / "runs"
         self.errors = folder / "stderr"
         self._entries: dict[str, dict[str, Any]] = {}
-        self._state = str(folder / "state")
+        self.audit = folder / "audit.jsonl"
+        self._serve: dict[str, Any] = {"state_dir": str(folder / "state"), "audit": "off"}
         self.write()
 
     def write(self) -> None:
-        serve = {"state_dir": self._state, "audit": "off"}
-        self.config.write_text(json.dumps({"mcpServers": self._entries, "serve": serve}), "utf-8")
+        written = {"mcpServers": self._entries, "serve": self._serve}
+        self.config.write_text(json.dumps(written), "utf-8")
+
+    def serve(self, **settings: Any) -> Place:
+        """Set keys under `serve`."""
+        self._serve |= settings
+        self.write()
+        return self
+
+    def audited(self) -> list[Any]:
+        """The lines of the audit, where `serve` names the file."""
+        return [json.loads(line) for line in self.audit.read_text("utf-8").splitlines()]
 
     @property
     def environment(self) -> dict[str, str]:

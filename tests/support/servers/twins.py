@@ -195,6 +195,7 @@ class Side:
         self.url = url
         self.folder = folder
         self.http = http
+        self.cookies: dict[str, dict[str, str]] = {}
         self._numbers = itertools.count(1)
 
     def speak(self, server: str) -> None:
@@ -238,6 +239,10 @@ class Side:
     async def raw(self, token: str, message: Any, headers: Mapping[str, str]) -> Reply:
         given = {key: value for key, value in headers.items() if value}
         body = json.dumps(message).encode("utf-8", "surrogatepass")
+        # Each token is a client of its own, with cookies of its own.
+        own = self.cookies.setdefault(token, {})
+        if own:
+            given["cookie"] = "; ".join(f"{key}={value}" for key, value in own.items())
         answer = await self.http.post(
             f"{self.url}/mcp",
             content=body,
@@ -248,6 +253,8 @@ class Side:
                 **given,
             },
         )
+        own.update(answer.cookies)
+        self.http.cookies.clear()
         return Reply.of(answer)
 
     async def greet(self, token: str, **capabilities: Any) -> str:
@@ -311,6 +318,8 @@ class Reply(NamedTuple):
     @classmethod
     def of(cls, answer: httpx2.Response) -> Reply:
         shown = {k: v for k, v in answer.headers.items() if k not in ("date", "content-length")}
+        # Whether there is one depends on what this client was given before; its text is drawn.
+        shown.pop("set-cookie", None)
         session = shown.pop("mcp-session-id", "")
         return cls(answer.status_code, tuple(sorted(shown.items())), bodies(answer.text), session)
 
@@ -405,11 +414,11 @@ class Twins:
         return Side(made, url, folder, http)
 
 
-def scoped(name: str, folder: Path, content: Mapping[str, Any]) -> Server:
+def scoped(name: str, folder: Path, content: Mapping[str, Any], **more: Any) -> Server:
     """A server that has just what it is given."""
     env = {"WHO": name, "PIDS": str(folder), "CONTENT": json.dumps(content)}
     args = ("-S", "-E", SCOPED)
-    return Server(name, "stdio", command=sys.executable, args=args, env=env)
+    return Server(name, "stdio", command=sys.executable, args=args, env=env, **more)
 
 
 @asynccontextmanager

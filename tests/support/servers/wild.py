@@ -70,10 +70,19 @@ def note(method: str, **params: Any) -> None:
     send({"method": f"notifications/{method}", "params": params})
 
 
+def bomb(levels: int) -> dict[str, Any]:
+    """Return a schema of some 2 KB that means the same thing 2 to the power of `levels` times."""
+    twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    definitions: dict[str, Any] = {**twice, f"d{levels}": {"type": "object"}}
+    return {"type": "object", "properties": TEXT["properties"], "allOf": [{"$ref": "#/$defs/d0"}],
+            "$defs": definitions}  # fmt: skip
+
+
 def tools() -> list[dict[str, Any]]:
     names = [
         "echo", "read", "put", "write", "hang", "pid", "die", "flood", "refuse", "child",
         "detach", *([f"now_{changes}"] if "changing" in FLAGS else []),
+        *(["wait"] if "waits" in FLAGS else []),
     ]  # fmt: skip
     found: list[Any] = [
         {
@@ -84,6 +93,8 @@ def tools() -> list[dict[str, Any]]:
         }
         for name in names
     ]
+    if "bomb" in FLAGS:
+        found.append({"name": "boom", "inputSchema": bomb(40)})
     if "odd-tools" in FLAGS:
         schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**80}}}
         found += [
@@ -141,6 +152,9 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         end()
     if name == "hang":
         time.sleep(600)
+    elif name == "wait":  # for a file
+        while not os.path.exists(x):
+            time.sleep(0.01)
     elif name == "die":
         end()
     elif name == "pid":

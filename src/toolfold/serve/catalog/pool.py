@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from toolfold._clashes import settled
+from toolfold.absent import AbsentSource
 from toolfold.dispatch.records import Observers
 from toolfold.errors import ConfigError
+from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
+from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -25,6 +29,7 @@ from toolfold.sources.merged import Located
 from toolfold.sources.source import Source
 from toolfold.sources.wrappers import Prefixed
 from toolfold.tool import Json, Tool
+from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
@@ -76,6 +81,7 @@ class Pool:
         manifests: What the servers listed in earlier runs.
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
+        reserved: Names that no tool may have: the bridge's.
     """
 
     def __init__(
@@ -91,7 +97,9 @@ class Pool:
         manifests: Manifests | None = None,
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
+        reserved: Collection[str] = (),
     ) -> None:
+        self._reserved = frozenset(reserved)
         self._observers = observers
         self._parallel = parallel
         self._limit = limit
@@ -100,7 +108,9 @@ class Pool:
         self._auth = auth
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
+        self._is_full = False
         self._served: dict[str, int] = {}
+        self._known: dict[str, tuple[Tool, ...]] = {}
         self.stock = Stock(0, (), {}, {})
         self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
@@ -118,9 +128,9 @@ class Pool:
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
         self._unlisten: list[Callable[[], None]] = []
         for server in servers:
-            if server.name in self._others:
+            if server.name in self._others or server.prefix in self._others:
                 raise ConfigError(
-                    f"a server and functions are both named {server.name!r}",
+                    f"a server and functions are both named {server.prefix or server.name!r}",
                     hint="give each a name of its own",
                 )
             wait = lazy if server.lazy is None else server.lazy
@@ -179,7 +189,7 @@ class Pool:
             self._telling.cancel()
             self._save(self._changed)
         async with asyncio.TaskGroup() as group:
-            for upstream in self.all:
+            for upstream in (*self.upstreams.values(), *self._by_client.values()):
                 group.create_task(upstream.stop())
 
     async def settled(self) -> None:
@@ -208,6 +218,40 @@ class Pool:
         return (*self.upstreams, *self._others)
 
     @property
+    def others(self) -> dict[str, int]:
+        """What is served beside the servers, by name, each with its number of tools."""
+        return {name: self._served.get(name, 0) for name in self._others}
+
+    def absent(self, scope: Scope, admits: Callable[[Tool], bool]) -> tuple[AbsentSource, ...]:
+        """Return the sources that cannot be asked now, as a caller may know of them.
+
+        Args:
+            scope: The caller's.
+            admits: Whether a tool exists for the caller.
+        """
+        found: list[AbsentSource] = []
+        for source in (*self.upstreams.values(), *self._others.values()):
+            away = source.absence()
+            if away is None:
+                continue
+            listed = source.tools()
+            if not listed and isinstance(source, McpSource) and "tools" not in source.lists:
+                away = replace(away, tools=self._listed_last(source.server))
+            reached = scope.reaches(source.name)
+            seen = away.seen_by(admits, listed, is_reached=reached)
+            found += [] if seen is None else [seen]
+        return tuple(found)
+
+    def _listed_last(self, server: Server) -> tuple[Tool, ...]:
+        """Return the tools that a server had in an earlier run, to know what is missing."""
+        known = self._known.get(server.name)
+        if known is None:
+            lists = self._manifests.load(server) if self._manifests is not None else None
+            read = ToolList(server, lambda tools: tools, self._limit).read
+            known = self._known[server.name] = read(lists["tools"]) if lists else ()
+        return known
+
+    @property
     def statuses(self) -> list[ServerStatus]:
         """Where all servers stand."""
         return [self._status(upstream) for upstream in self.upstreams.values()]
@@ -228,17 +272,21 @@ class Pool:
         routes: dict[str, Route] = {}
         sources: dict[str, Located] = {}
         core: list[str] = []
+        listed: list[Located] = []
         for name, source in (*self.upstreams.items(), *self._others.items()):
             own = source.tools()
             self._served[name] = len(own)
-            for tool in own:
-                if tool.name in routes:
-                    _log.warning("two tools come to the name %s: one is left out", tool.name)
-                    continue
-                tools.append(tool)
-                routes[tool.name] = _route(source, tool)
-                sources[tool.name] = Located(tool, source)
+            listed += (Located(tool, source) for tool in own)
             core += source.core
+        other_names = settled([tool for tool, _ in listed], self._reserved, lenient=True)
+        for place, (tool, source) in enumerate(listed):
+            served = served_as(tool, other_names[place]) if place in other_names else tool
+            if served.name in routes:
+                _log.warning("two tools come to the name %s: one is left out", tool.name)
+                continue
+            tools.append(served)
+            routes[served.name] = _route(source, tool)
+            sources[served.name] = Located(tool, source)
         self.stock = Stock(self.stock.number + 1, tuple(tools), routes, sources, tuple(core))
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
@@ -253,13 +301,13 @@ class Pool:
         """Whether all that a server offers waits: not one of its tools is approved."""
         return bool(self._quarantined.get(server)) and not self._served.get(server)
 
-    def is_held_back(self, tool: str) -> bool:
+    def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""
         if self._trust is None:
             return False
         if "tools" in self._changed:
             self._merge()
-        return tool not in self.stock.routes
+        return all(own.name != tool for own in self.upstreams[source.name].tools())
 
     def judge_again(self, servers: Sequence[str]) -> None:
         """Read servers' lists anew, because a person has approved something."""
@@ -271,8 +319,9 @@ class Pool:
 
     @property
     def all(self) -> tuple[McpSource, ...]:
-        """Every connection: the shared ones and those of single clients."""
-        return (*self.upstreams.values(), *self._by_client.values())
+        """Every connection: the shared ones and those of single clients, with second lines."""
+        first = (*self.upstreams.values(), *self._by_client.values())
+        return (*first, *(source.older for source in first if source.older is not None))
 
     def located(self, stock: Stock, name: str, client: str) -> Located:
         """Return a tool of a list with the source that runs it for a client.
@@ -300,7 +349,11 @@ class Pool:
         own = self._by_client.get((server, client))
         if own is None:
             if len(self._by_client) >= OWN_AT_MOST:
+                if not self._is_full:  # once, until there is room again
+                    _log.warning("there are %d servers for single clients: no more", OWN_AT_MOST)
+                self._is_full = True
                 raise ServerDownError(server, "serves too many clients already", lost=False)
+            self._is_full = False
             own = self._by_client[server, client] = self._made(shared.server, client=client)
             own.run()
         return own
@@ -314,6 +367,10 @@ class Pool:
         """How many calls are running."""
         asked = sum(len(upstream.in_flight) for upstream in self.all)
         return asked + sum(room.running for room in self._rooms.values())
+
+    def keeps(self, client: str) -> bool:
+        """Whether servers run for one client alone."""
+        return any(own == client for _, own in self._by_client)
 
     async def forget(self, client: str) -> None:
         """End the servers that ran for one client alone."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolfold import prompts
 from toolfold._memo import Memo
@@ -71,40 +71,55 @@ class Views:
         self._pool = pool
         self._settings = settings
         self._context_length = context_length
-        self._views: Memo[tuple[Scope, bool], View] = Memo(_VIEWS_AT_MOST)
+        self._views: Memo[tuple[Scope, bool, bool], View] = Memo(_VIEWS_AT_MOST)
         self._making = asyncio.Lock()
 
-    def ready(self, principal: Principal) -> View | None:
+    def ready(self, principal: Principal, *, remembers: bool = True) -> View | None:
         """Return a principal's view, where it is made already."""
-        view = self._views.get((principal.scope, principal.read_only))
+        if not remembers:
+            usual = self.ready(principal)
+            if usual is None or not usual.reveals:
+                return usual
+        view = self._views.get((principal.scope, principal.read_only, remembers))
         return view if view is not None and view.stock is self._pool.stock else None
 
-    async def of(self, principal: Principal) -> View:
-        """Return what a principal sees now."""
-        view = self.ready(principal)
+    async def of(self, principal: Principal, *, remembers: bool = True) -> View:
+        """Return what a principal sees now.
+
+        Args:
+            principal: Who it is.
+            remembers: Whether what was revealed can be kept. Where it cannot, tools that would
+                have to be revealed are reached through the bridge, which needs no memory.
+        """
+        view = self.ready(principal, remembers=remembers)
         if view is not None:
             return view
+        if not remembers and not (await self.of(principal)).reveals:
+            return await self.of(principal)
+        settings = self._settings if remembers else replace(self._settings, strategy="bridge")
+        key = (principal.scope, principal.read_only, remembers)
         async with self._making:
-            while (view := self.ready(principal)) is None:
-                made = await asyncio.to_thread(self._made, principal, self._pool.stock)
-                self._views.put((principal.scope, principal.read_only), made)
+            while (view := self.ready(principal, remembers=remembers)) is None:
+                stock = self._pool.stock
+                made = await asyncio.to_thread(self._made, principal, stock, settings)
+                self._views.put(key, made)
             return view
 
-    def _made(self, principal: Principal, stock: Stock) -> View:
+    def _made(self, principal: Principal, stock: Stock, settings: Settings) -> View:
         tools = [
             tool
             # What the host says of a tool wins over what its server says, before anyone judges.
-            for tool in map(self._settings.applied, stock.tools)
+            for tool in map(settings.applied, stock.tools)
             if principal.admits(tool)
         ]
         # Of all tools, before a caller's share of them is folded.
-        say_unmatched(stock.tools, self._settings)
+        say_unmatched(stock.tools, settings)
         folded = fold(
             tools,
             core=[tool.name for tool in tools if tool.name in stock.core],
             configured=self._pool.names,
             context_length=self._context_length,
-            settings=self._settings,
+            settings=settings,
             shape="mcp",
         )
         listed = _in_mcp(folded, tools)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, App, Guard
+from toolfold.serve.http.conversations import ConversationDoor
+from toolfold.serve.http.events import ResumableSessions
+from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, Guard
 from toolfold.serve.mcp.downstream import make_server
 from toolfold.serve.principals import local_principal
 
@@ -28,7 +32,7 @@ def make_app(
     *,
     metrics: Callable[[], str] | None = None,
     refused: Callable[[str], None] = lambda reason: None,
-) -> App:
+) -> Guard:
     """Return the application.
 
     Args:
@@ -43,6 +47,8 @@ def make_app(
     settings = gateway.config.serve
 
     async def health(request: Request) -> Response:
+        if gateway.calls.is_closing:
+            return JSONResponse({"status": "stopping"}, status_code=503)
         return JSONResponse({"status": "ok"})
 
     async def measured(request: Request) -> Response:
@@ -50,16 +56,34 @@ def make_app(
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     server = make_server(gateway, local_principal(settings))
-    inner = server.streamable_http_app(
-        streamable_http_path=PATH,
+    sessions = ResumableSessions(
+        server,
         max_request_body_size=settings.body_limit,
         session_idle_timeout=settings.session_idle,
         max_sessions=settings.max_sessions,
         # The door in front checks hosts and origins, and knows more of them.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=[
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    inner = Starlette(
+        routes=[
+            Route(PATH, StreamableHTTPASGIApp(sessions)),
             Route(HEALTH_PATH, health),
             Route(METRICS_PATH, measured),
         ],
+        lifespan=lambda app: sessions.run(),
     )
-    return Guard.of(inner, settings, host, refused=refused)  # pyright: ignore[reportArgumentType]
+    door = ConversationDoor(
+        inner,  # pyright: ignore[reportArgumentType]
+        gateway,
+        idle=settings.session_idle,
+        each=settings.sessions_per_token,
+        in_all=settings.max_sessions,
+        refused=refused,
+    )
+    return Guard.of(
+        door,
+        settings,
+        host,
+        refused=refused,
+        is_closing=lambda: gateway.calls.is_closing,
+    )

@@ -18,6 +18,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 HEALTH_PATH = "/healthz"
 METRICS_PATH = "/metrics"
 
+_ONE_MORE = 0.1
+"""How long nobody must have asked before the last streams end, in seconds: a client that has
+its answer may ask one thing more, as for the list of tools."""
+
+_STOPPING = "the gateway is stopping\n"
+_TEXT = ((b"content-type", b"text/plain; charset=utf-8"),)
 _TOLD_AT_MOST = 100
 _NAME = re.compile(r"[0-9a-z._:%-]+\Z")
 _PORTS = {"http": 80, "https": 443}
@@ -50,7 +57,7 @@ _CORS_HEADERS = (
     (
         b"access-control-allow-headers",
         b"authorization, content-type, accept, last-event-id, mcp-protocol-version, "
-        b"mcp-session-id, mcp-method, mcp-name",
+        b"mcp-session-id, mcp-method, mcp-name, toolfold-conversation",
     ),
     (b"access-control-max-age", b"600"),
 )
@@ -155,6 +162,7 @@ class Guard:
         patience: Seconds in which a body must have come.
         rates: How often each of them may ask.
         refused: Told why a request was turned away, in one word.
+        is_closing: Whether nobody new is let in, because the gateway is stopping.
     """
 
     def __init__(
@@ -170,6 +178,7 @@ class Guard:
         patience: float = 15.0,
         rates: Rates | None = None,
         refused: Callable[[str], None] = lambda reason: None,
+        is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
         self._app = app
         self._doorkeeper = doorkeeper
@@ -181,6 +190,9 @@ class Guard:
         self._patience = patience
         self._rates = rates or Rates()
         self._refused = refused
+        self._is_closing = is_closing
+        self._is_closed = False
+        self._under_way: dict[asyncio.Task[Any], bool] = {}
         self._told: set[tuple[str, str]] = set()
 
     @classmethod
@@ -191,6 +203,7 @@ class Guard:
         host: str,
         *,
         refused: Callable[[str], None] = lambda reason: None,
+        is_closing: Callable[[], bool] = lambda: False,
     ) -> Guard:
         """Return the door that the settings describe, for a gateway bound to `host`.
 
@@ -213,6 +226,7 @@ class Guard:
             ),
             patience=settings.request_timeout,
             refused=refused,
+            is_closing=is_closing,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -235,22 +249,59 @@ class Guard:
                 return
             principal = self._check_caller(scope)
             bind(scope, principal)
+            self._check_closing(scope)
             visit = self._check_presence(scope, principal)
             if scope["method"] == "POST":
                 receive = await self._check_body(scope, receive)
         except _Refusal as refusal:
             self._tell(scope, refusal)
             text = refusal.text.encode()
-            headers = ((b"content-type", b"text/plain; charset=utf-8"), *refusal.headers)
+            headers = (*_TEXT, *refusal.headers)
             await _respond(send, refusal.status, text, headers)
         else:
-            await self._app(scope, receive, status.noting(send, visit))
+            await self._serve(scope, receive, status.noting(send, visit), status)
         finally:
             if visit is not None:
                 is_over = status.code == 404 or (
                     scope["method"] == "DELETE" and 0 < status.code < 400
                 )
                 visit.leave(ended=is_over)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, status: _Status) -> None:
+        """Pass a request on; one that outlasts the gateway ends with it, and in order."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._under_way[task] = _is_stream(scope)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._is_closed:
+                raise
+            task.uncancel()
+            if not status.code:
+                await _respond(send, 503, _STOPPING.encode(), _TEXT)
+            elif not status.is_whole:
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            del self._under_way[task]
+
+    def _answers_under_way(self) -> list[asyncio.Task[Any]]:
+        return [task for task, is_stream in self._under_way.items() if not is_stream]
+
+    async def close(self, seconds: float) -> None:
+        """Let answers that are on their way arrive, and end what would go on for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.sleep(_ONE_MORE)
+                while answers := self._answers_under_way():
+                    await asyncio.wait(answers)
+                    await asyncio.sleep(_ONE_MORE)
+        self._is_closed = True
+        rest = list(self._under_way)
+        for task in rest:
+            task.cancel()
+        if rest:
+            await asyncio.wait(rest, timeout=seconds)
 
     def _tell(self, scope: Scope, refusal: _Refusal) -> None:
         self._refused(refusal.reason)
@@ -287,13 +338,18 @@ class Guard:
                 raise _Refusal(429, "rate", "too many requests\n", ((b"retry-after", seconds),))
         return principal
 
+    def _check_closing(self, scope: Scope) -> None:
+        """Refuse whoever begins to ask when the gateway is stopping."""
+        begins = _opens(scope) or _headers(scope, b"mcp-method") == ["server/discover"]
+        if self._is_closed or (begins and self._is_closing()):
+            raise _Refusal(503, "stopping", _STOPPING, ((b"retry-after", b"5"),))
+
     def _check_presence(self, scope: Scope, principal: Principal) -> Visit:
         """Refuse a request of somebody who has too many under way, or too many sessions."""
         named = _headers(scope, b"mcp-session-id")
-        # Requests of 2026-07-28 name their method in a header, and open no session.
-        opens = scope["method"] == "POST" and not named and not _headers(scope, b"mcp-method")
+        own = named[0] if named else None
         try:
-            return self._presence.enter(principal.name, named[0] if named else None, opens=opens)
+            return self._presence.enter(principal.name, own, opens=_opens(scope))
         except TooManyError as error:
             text = f"too many {error.what}\n"
             raise _Refusal(429, error.what, text, ((b"retry-after", b"5"),)) from None
@@ -336,6 +392,7 @@ class _Status:
 
     def __init__(self) -> None:
         self.code = 0
+        self.is_whole = False
 
     def noting(self, send: Send, visit: Visit) -> Send:
         """Return a `send` that takes note of the answer."""
@@ -345,6 +402,8 @@ class _Status:
                 self.code = message["status"]
                 own = [v for k, v in message.get("headers", ()) if k.lower() == b"mcp-session-id"]
                 visit.answered(self.code, own[0].decode("latin-1") if own else None)
+            elif message["type"] == "http.response.body":
+                self.is_whole = not message.get("more_body")
             await send(message)
 
         return noted
@@ -372,6 +431,20 @@ async def _respond(
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})
+
+
+def _opens(scope: Scope) -> bool:
+    """Whether a request opens a session."""
+    # Requests of 2026-07-28 name their method in a header, and open none.
+    named = _headers(scope, b"mcp-session-id") or _headers(scope, b"mcp-method")
+    return scope["method"] == "POST" and not named
+
+
+def _is_stream(scope: Scope) -> bool:
+    """Whether the answer to a request is news, which ends when nobody listens any more."""
+    return (
+        scope["method"] == "GET" or _headers(scope, b"mcp-method") == ["subscriptions/listen"]
+    ) and scope["path"] != METRICS_PATH
 
 
 def _headers(scope: Scope, name: bytes) -> list[str]:

@@ -19,10 +19,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from toolfold.serve.mcp._handshake import greeting
+from toolfold.tool import Json, is_object
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCMessage
 
 __all__ = ["Console"]
 
@@ -48,6 +50,8 @@ class Console:
         self.closed = asyncio.Event()
         """Set when the client has closed our input."""
         self._answered: str | int | None = None
+        self._waiting: set[str | int] = set()
+        self._said = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._room = threading.Semaphore(_AHEAD)
@@ -67,6 +71,27 @@ class Console:
                     self._room.acquire()
                     self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+
+    async def all_answered(self) -> None:
+        """Return when every request has its answer but those that listen for news."""
+        while self._waiting:
+            self._said.clear()
+            await self._said.wait()
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        """Take note of who waits for an answer."""
+        method: str | None = getattr(message, "method", None)
+        number: str | int | None = getattr(message, "id", None)
+        if method == "notifications/cancelled":  # it gets none
+            params: Json = getattr(message, "params", None)
+            number = params.get("requestId") if is_object(params) else None
+        elif method is not None:
+            if number is not None and method != "subscriptions/listen":
+                self._waiting.add(number)
+            return
+        if isinstance(number, str | int):
+            self._waiting.discard(number)
+            self._said.set()
 
     @asynccontextmanager
     async def streams(self) -> AsyncGenerator[tuple[Any, Any]]:
@@ -96,6 +121,7 @@ class Console:
                 self._room.release()
                 try:
                     item: SessionMessage | Exception = SessionMessage(parse(line, by_name=False))
+                    self._note(item.message)
                 except ValueError as error:
                     item = error
                 try:
@@ -110,6 +136,7 @@ class Console:
                 message = item.message
                 if self._answered is not None and getattr(message, "id", None) == self._answered:
                     self._answered = None
+                    self._note(message)
                     continue
                 text = message.model_dump_json(by_alias=True, exclude_unset=True)
                 line = text.encode() + b"\n"
@@ -121,6 +148,8 @@ class Console:
                 except OSError:
                     self.closed.set()
                     return
+                if getattr(message, "method", None) is None:
+                    self._note(message)
 
     def _is_ready(self) -> bool:
         # Elsewhere only sockets can be asked.

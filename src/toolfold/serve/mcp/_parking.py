@@ -61,6 +61,14 @@ class Parking:
     def __len__(self) -> int:
         return len(self._parked)
 
+    async def take_up(self, caller: Caller, params: Mapping[str, Json]) -> dict[str, Json]:
+        """Go on with a call that was parked.
+
+        Raises:
+            MCPError: The call failed, or the token is not known.
+        """
+        return await self.conduct(caller, params, _never)
+
     async def conduct(
         self,
         caller: Caller,
@@ -150,3 +158,7 @@ async def _run(
         raise
     except Exception as error:
         events.put_nowait(_Event(error=error))
+
+
+async def _never(call: RelayedCall) -> Json:
+    raise AssertionError("a continued call has begun long ago")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version as installed
 from itertools import count
 from typing import Any, TypeAlias, cast
@@ -55,6 +55,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
+from toolfold.serve.http.conversations import HttpConversation, conversation_of
+from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
 from toolfold.sources.mcp.connection import Params
@@ -72,6 +74,8 @@ _NEEDS = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
+_REMOVED = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""What 2026-07-28 no longer has: the library says so."""
 _EVENTS = {
     "tools": ToolsListChanged,
     "prompts": PromptsListChanged,
@@ -157,7 +161,13 @@ class ClientRequest:
     """One request of a client, and the way back while it lasts."""
 
     def __init__(
-        self, context: Context, principal: Principal, client: ConnectedClient | None, key: str
+        self,
+        context: Context,
+        principal: Principal,
+        client: ConnectedClient | None,
+        key: str,
+        *,
+        remembers: bool = True,
     ) -> None:
         self._context = context
         self.principal = principal
@@ -165,12 +175,19 @@ class ClientRequest:
         self.params: Params = context.params or {}
         self.is_modern = client is None
         self.key = key
+        self.remembers = remembers
         # Requests of 2026-07-28 over HTTP carry no session: any two may be of two clients.
         shared = client is None and context.request is not None
         self.origin = f"{key} {next(_requests)}" if shared else key
         self.owner = principal.name
         meta = self.params.get("_meta")
         self._meta: Params = meta if is_object(meta) else {}
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the request, where it came over HTTP."""
+        request = self._context.request
+        return None if request is None else request.headers
 
     @property
     def capabilities(self) -> Params:
@@ -221,7 +238,7 @@ class Downstream:
         self._gateway = gateway
         self._local = local
         self._streams = 0
-        self._pipe = f"2026:{uuid.uuid4().hex}"
+        self._pipe = HttpConversation(f"2026:{uuid.uuid4().hex}", is_known=True)
         self._answers: dict[str, Callable[[ClientRequest], Awaitable[dict[str, Json]]]] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -242,12 +259,19 @@ class Downstream:
             return await self._noted(context, call_next)
         if context.method == "subscriptions/listen":
             return await self._listen(context)
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         answer = self._answers.get(context.method)
-        if answer is None:
+        if answer is None or (is_modern and context.method in _REMOVED):
             return await call_next(context)
-        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            principal = self._principal(context)
-            exchange = ClientRequest(context, principal, None, self._modern_key(context, principal))
+        if is_modern:
+            conversation = self._conversation(context)
+            exchange = ClientRequest(
+                context,
+                self._principal(context),
+                None,
+                conversation.key,
+                remembers=conversation.is_known,
+            )
             result = await answer(exchange)
             return result if "resultType" in result else {"resultType": "complete", **result}
         if context.session.client_params is None:
@@ -263,9 +287,9 @@ class Downstream:
         found = self._local if request is None else principal_of(request.scope)
         return self._gateway.narrowed(found)
 
-    def _modern_key(self, context: Context, principal: Principal) -> str:
-        """Name the conversation of a client without a session: its pipe, or its principal."""
-        return self._pipe if context.request is None else f"2026:{principal.name}"
+    def _conversation(self, context: Context) -> HttpConversation:
+        """Return the conversation of a client without a session, by its pipe or by the door."""
+        return self._pipe if context.request is None else conversation_of(context.request.scope)
 
     def _client(self, context: Context) -> ConnectedClient:
         """Return the client of an older revision's connection, known from its first request."""
@@ -299,13 +323,25 @@ class Downstream:
     # ---- tools
 
     async def _list_tools(self, exchange: ClientRequest) -> dict[str, Json]:
-        tools, digest = await self._gateway.list_tools(exchange.principal, exchange.key)
+        tools, digest = await self._gateway.list_tools(
+            exchange.principal, exchange.key, remembers=exchange.remembers
+        )
         if exchange.client is not None:
             exchange.client.known["tools"] = digest
         return _listed(exchange, "tools", tools)
 
     async def _call_tool(self, exchange: ClientRequest) -> dict[str, Json]:
-        return await self._gateway.call_tool(exchange, exchange.principal, exchange.params)
+        headers = exchange.headers if exchange.is_modern else None
+        if headers is not None and speaks_of_arguments(exchange.params, headers):
+            # A tool's headers are known from the list that the client itself gets: whoever
+            # does not see the tool hears nothing of them.
+            tools, _ = await self._gateway.list_tools(
+                exchange.principal, exchange.key, remembers=exchange.remembers
+            )
+            check_headers(exchange.params, headers, tools)
+        return await self._gateway.call_tool(
+            exchange, exchange.principal, exchange.params, remembers=exchange.remembers
+        )
 
     # ---- resources and prompts
 
@@ -369,9 +405,7 @@ class Downstream:
             raise MCPError(INTERNAL_ERROR, "too many streams")
         principal = self._principal(context)
         stream = _Stream()
-        client = ConnectedClient(
-            self._modern_key(context, principal), principal, stream, is_modern=True
-        )
+        client = ConnectedClient(self._conversation(context).key, principal, stream, is_modern=True)
         client.known["tools"] = (await self._gateway.view(principal)).digest
         for kind in ("resources", "prompts"):
             client.known[kind] = await self._gateway.news.digest(principal, kind)
@@ -426,7 +460,7 @@ def make_server(gateway: Gateway, local: Principal) -> Server[Any]:
         local: Who clients over standard input and output are.
     """
     folding = gateway.config.folding
-    # The schema lookup is there to keep the library from listing all tools at each call.
+    # The library would list all tools at each call; the middleware knows what it has listed.
     server = _Server(
         "toolfold",
         version=installed("toolfold"),

@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from toolfold.invisible import shown
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp._exposed_names import exposed_names
+from toolfold.sources.mcp._exposed_names import exposed_name, own_names
 from toolfold.sources.mcp._exposed_records import shown_record
 from toolfold.sources.mcp.mcp_source import ListedKind
 from toolfold.tool import Json, Tool, canonical, is_array, is_object
@@ -71,12 +71,14 @@ class ResourceCatalog:
         out: dict[str, tuple[ResourceRoute, dict[str, Json]]] = {}
         for server, records in (await self._all("prompts")).items():
             by_name = {r["name"]: r for r in records if isinstance(r.get("name"), str)}
-            names = {own: n for n, (_, own) in exposed_names((server, n) for n in by_name).items()}
+            names = own_names(server, self._pool.upstreams[server].server.prefix, by_name)
             for own, record in by_name.items():
                 if self._pool.is_quarantined(server):
                     continue
                 if _admits(principal, names[own], server, own):
-                    out.setdefault(names[own], (ResourceRoute(server, own), record))
+                    # Where an earlier server has one of that name, this one's has its prefix.
+                    name = exposed_name(server, own) if names[own] in out else names[own]
+                    out.setdefault(name, (ResourceRoute(server, own), record))
         return out
 
     # ---- resources
@@ -147,8 +149,8 @@ class ResourceCatalog:
         for server, upstream in self._pool.upstreams.items():
             records = upstream.lists.get("prompts", ())
             named = (r["name"] for r in records if is_object(r) and isinstance(r.get("name"), str))
-            found = exposed_names((server, own) for own in named)
-            out.extend(_as_tool(name, server, own) for name, (_, own) in found.items())
+            found = own_names(server, upstream.server.prefix, named)
+            out.extend(_as_tool(name, server, own) for own, name in found.items())
             out.append(_as_tool(f"{server}__resources", server, "resources"))
         return out
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -158,18 +159,17 @@ class LiveStatus(Silent):
         """Write something above the picture; for a log that shares the terminal."""
         # A text without its line break would be drawn over: it is on its own line.
         line = text if text.endswith("\n") else f"{text}\n"
-        self._stream.write(self._erased() + line + self._picture())
-        self._stream.flush()
+        self._put(self._erased() + line + self._picture())
 
     def flush(self) -> None:
         """Send what was written."""
-        self._stream.flush()
+        with suppress(OSError):
+            self._stream.flush()
 
     def draw(self) -> None:
         """Draw the picture anew."""
         self._timer = None
-        self._stream.write(self._erased() + self._picture())
-        self._stream.flush()
+        self._put(self._erased() + self._picture())
 
     def close(self) -> None:
         """Leave the last picture where it is, and draw no more."""
@@ -180,6 +180,11 @@ class LiveStatus(Silent):
         self.draw()
         self._is_open = False
         self._drawn = 0
+
+    def _put(self, text: str) -> None:
+        with suppress(OSError):  # the terminal was closed, and the gateway goes on
+            self._stream.write(text)
+            self._stream.flush()
 
     def _soon(self) -> None:
         if self._is_open and self._timer is None:

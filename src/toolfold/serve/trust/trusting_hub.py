@@ -75,6 +75,6 @@ class TrustingHub(Alone):
         self._held[source.name] = frozenset(entry.tool.name for entry in sifted.quarantined)
         return sifted.admitted
 
-    def is_held_back(self, tool: str) -> bool:
+    def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""
-        return any(tool in held for held in self._held.values())
+        return tool in self._held.get(source.name, ())

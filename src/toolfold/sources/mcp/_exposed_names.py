@@ -5,6 +5,9 @@ keeps its letters; any other ends in eight digits of its digest, as does one tha
 if it did. A name depends on its pair alone, not on what else there is or on who came
 first. Should two pairs come to one name all the same, both orders of arrival settle it
 alike: the pair that sorts first keeps the name, and the other gets a longer digest.
+
+A server may ask for another prefix, or for none. Without one, a name that holds `__` is
+served as everywhere else: nobody can spell out the name of another server's tool.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Route", "exposed_name", "exposed_names"]
+__all__ = ["Route", "exposed_name", "exposed_names", "own_names"]
 
 LIMIT = 64
 SEPARATOR = "__"
@@ -39,6 +42,25 @@ def exposed_name(server: str, tool: str) -> str:
     """Return the name under which a tool of a server is served."""
     plain = f"{server}{SEPARATOR}{tool}"
     return plain if _fits(server, tool, plain) else _digested(server, tool, 8)
+
+
+def own_names(server: str, prefix: str | None, tools: Iterable[str]) -> dict[str, str]:
+    """Return the names under which one server's tools are served, by its own names for them.
+
+    Args:
+        server: The server's name.
+        prefix: What it asks for in place of its name; None where it asks for nothing.
+        tools: What it calls its tools.
+    """
+    tools = list(tools)
+    bare = {tool for tool in tools if prefix == "" and _stands_alone(tool)}
+    front = prefix or server
+    named = exposed_names((front, tool) for tool in tools if tool not in bare)
+    return {own: name for name, (_, own) in named.items()} | {own: own for own in bare}
+
+
+def _stands_alone(tool: str) -> bool:
+    return SEPARATOR not in tool and len(tool) <= LIMIT and not _NOT_ALLOWED.search(tool)
 
 
 def exposed_names(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from toolfold.invisible import shown_tool
 from toolfold.scope import name_is_denied, name_matches
-from toolfold.sources.mcp._exposed_names import Route, exposed_names
+from toolfold.sources.mcp._exposed_names import Route, own_names
 from toolfold.sources.mcp._exposed_records import named_tool
 from toolfold.sources.mcp.server import Server
 from toolfold.tool import Json, Tool, is_object
@@ -76,8 +76,7 @@ class ToolList:
                     _log.warning("server %s lists %r twice", server.name, own[:100])
                 by_name.setdefault(own, record)
         self._tell_unmatched(by_name)
-        found = exposed_names((server.name, own) for own in by_name)
-        names = {own: name for name, (_, own) in found.items()}
+        names = own_names(server.name, server.prefix, by_name)
         tools: list[Tool] = []
         routes: dict[str, Route] = {}
         for own, record in by_name.items():

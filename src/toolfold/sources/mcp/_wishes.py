@@ -11,8 +11,9 @@ from collections.abc import Awaitable
 
 from mcp.shared.exceptions import MCPError
 
+from toolfold.sources.mcp._tasks import heard
 from toolfold.sources.mcp.connection import Connection
-from toolfold.sources.mcp.lifecycle import REFRESH_PAUSE, Lifecycle, heard
+from toolfold.sources.mcp.lifecycle import REFRESH_PAUSE, Lifecycle
 from toolfold.tool import Json, is_object
 
 __all__ = ["Wishes"]

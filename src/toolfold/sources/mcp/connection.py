@@ -172,11 +172,12 @@ class Connection:
 
     # ---- what we say
 
-    async def negotiate(self, *, handshake: bool = False) -> None:
+    async def negotiate(self, *, handshake: bool = False, older_first: bool = False) -> None:
         """Find out which revision the server speaks, and begin.
 
         Args:
             handshake: Whether to keep to the older revisions, which begin with one.
+            older_first: Whether to begin with one of those, where the server speaks both.
 
         Raises:
             ConnectionLostError: There is none that both speak, or the server's answer is unusable.
@@ -185,25 +186,17 @@ class Connection:
         if handshake:
             await self._initialize()
             return
+        if older_first and await self._begins_older():
+            return
         try:
-            found = await self._discover(LATEST_MODERN_VERSION)
+            found = await self._discovered()
         except MCPError as error:
             if is_gone(error):
                 raise
-            supported = _supported(error)
-            if supported and not set(supported) & {
-                *HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS,
-            }:  # fmt: skip
-                raise ConnectionLostError(f"it speaks only {', '.join(supported)}") from None
             _log.debug("no discovery (%s), greeting instead", error)
-            try:
-                await self._initialize()
-                return
-            except MCPError as refusal:
-                # A slow server may have taken the question for the beginning after all.
-                if not set(_supported(refusal)) & set(MODERN_PROTOCOL_VERSIONS):
-                    raise
-                found = await self._discover(LATEST_MODERN_VERSION)
+            found = await self._greeted()
+        if found is None:
+            return
         versions = found.get("supportedVersions")
         mutual = [v for v in MODERN_PROTOCOL_VERSIONS if is_array(versions) and v in versions]
         if not mutual:
@@ -213,6 +206,43 @@ class Connection:
         meta = found.get("_meta")
         stamp = meta.get("io.modelcontextprotocol/serverInfo") if is_object(meta) else None
         self.server_info = stamp if is_object(stamp) else {}
+
+    async def _begins_older(self) -> bool:
+        """Begin in one of the older revisions; say whether the server speaks one."""
+        try:
+            await self._initialize()
+        except MCPError as error:
+            if is_gone(error):
+                raise
+            _log.debug("no greeting (%s), asking instead", error)
+            return False
+        return True
+
+    async def _discovered(self) -> dict[str, Json]:
+        """Ask what the server speaks; where it refuses the version, with one that it names."""
+        try:
+            return await self._discover(LATEST_MODERN_VERSION)
+        except MCPError as error:
+            supported = _supported(error)
+            if not supported:
+                raise
+            known = [v for v in MODERN_PROTOCOL_VERSIONS if v in supported]
+            if not known and not set(supported) & set(HANDSHAKE_PROTOCOL_VERSIONS):
+                raise ConnectionLostError(f"it speaks only {', '.join(supported)}") from None
+            if not known:
+                raise
+            return await self._discover(known[-1])
+
+    async def _greeted(self) -> dict[str, Json] | None:
+        """Greet the server; return what it says to `server/discover` where it wants that."""
+        try:
+            await self._initialize()
+            return None
+        except MCPError as refusal:
+            # A slow server may have taken the question for the beginning after all.
+            if not set(_supported(refusal)) & set(MODERN_PROTOCOL_VERSIONS):
+                raise
+            return await self._discover(LATEST_MODERN_VERSION)
 
     async def _discover(self, version: str) -> dict[str, Json]:
         options: CallOptions = {

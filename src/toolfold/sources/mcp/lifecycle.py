@@ -17,19 +17,19 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp.shared.exceptions import MCPError
 
-from toolfold import prompts
 from toolfold._bounds import one_line
-from toolfold.errors import ToolfoldError
+from toolfold.absent import AbsentSource
 from toolfold.redact import Redactor
+from toolfold.sources.mcp._server_errors import ServerDownError, SignInError
+from toolfold.sources.mcp._tasks import heard, leaf
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 from toolfold.sources.mcp.transports._process import Child, start
-from toolfold.sources.source import SourceError
-from toolfold.tool import Json, Tool, canonical, is_object
+from toolfold.tool import Json, canonical, is_object
 
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server import Server
@@ -66,33 +66,6 @@ _RUBBISH_TOLD = 100
 _RUBBISH_SHOWN = 200
 
 _log = logging.getLogger(__name__)
-
-
-class ServerDownError(SourceError):
-    """A server did not take a call, or died over it.
-
-    Args:
-        server: Its name.
-        reason: Why, as a clause.
-        lost: Whether the call had been sent, so that it may have had effects.
-    """
-
-    def __init__(self, server: str, reason: str, *, lost: bool) -> None:
-        super().__init__(f"server {server!r} {reason}")
-        self.server = server
-        self.reason = reason
-        self.lost = lost
-
-    def for_model(self, tool: Tool) -> str:
-        """Return what the model reads as the result of its call."""
-        return prompts.server_down(tool.shown_name, self.server, self.reason, lost=self.lost)
-
-
-class SignInError(ToolfoldError):
-    """Signing in came to nothing: somebody said no, or the browser came back with another's answer.
-
-    Its text is the clause that follows the server's name.
-    """
 
 
 class Owner(Peer, Protocol):
@@ -142,6 +115,8 @@ class Lifecycle:
         """Why it is not there, for the person who runs it: logs, status, the command line."""
         self.cause: str | None = None
         """The same for clients and models: without what the server itself said last."""
+        self.last_cause: str | None = None
+        """The last cause there was, also when it is there again."""
         self.restarts = 0
         self.since = time.time()
         self.connection: Connection | None = None
@@ -156,6 +131,7 @@ class Lifecycle:
         self._digest = ""
         self._next_try = math.inf
         self._was_ready = False
+        self._is_older = self._is_anew = False
         self._refusal: int | None = None
         self._last_words = ""
         self._task: asyncio.Task[None] | None = None
@@ -209,7 +185,27 @@ class Lifecycle:
             restarts=self.restarts,
             since=self.since,
             error=self.error,
+            cause=self.last_cause,
+            retry_in=None if math.isinf(self.retry_in) else self.retry_in,
         )
+
+    @property
+    def retry_in(self) -> float:
+        """In how many seconds it is tried again: 0 where that is under way, infinity for never."""
+        if self.state == "starting":
+            return 0.0
+        is_tried = self.state == "failed"
+        return max(self._next_try - time.monotonic(), 0.0) if is_tried else math.inf
+
+    def absence(self) -> AbsentSource | None:
+        """Return why it cannot be asked now; one that waits for its first call can be."""
+        if self.state == "ready" or (self.state == "waiting" and self._lazy):
+            return None
+        if self.state in ("waiting", "starting") and self.cause is None:
+            return AbsentSource(self.name)
+        left = self.retry_in
+        cause = self.cause or self.state
+        return AbsentSource(self.name, cause, None if math.isinf(left) else left)
 
     def _move(
         self,
@@ -220,6 +216,7 @@ class Lifecycle:
         quietly: bool = False,
     ) -> None:
         self.state, self.error, self.cause = state, error, cause
+        self.last_cause = cause or self.last_cause
         self.since = time.time()
         self._moved.set()
         self._moved = asyncio.Event()
@@ -237,7 +234,10 @@ class Lifecycle:
             soon = self.state == "failed" and self._next_try - time.monotonic() < _SOON
             if self.state in ("failed", "stopped") and not soon:
                 raise ServerDownError(
-                    self.name, f"is not running: {self.cause or self.state}", lost=False
+                    self.name,
+                    f"is not running: {self.cause or self.state}",
+                    lost=False,
+                    retry_in=self.retry_in,
                 )
             await self._moved.wait()
         return self.connection
@@ -271,6 +271,12 @@ class Lifecycle:
             self.connection = None
             self._over.set()
 
+    def begin_older(self) -> None:
+        """Start anew in a revision before 2026-07-28, where the server speaks one."""
+        if self.connection is not None:
+            self._is_older = self._is_anew = True
+            self.lost(self.connection)
+
     def tools_changed(self) -> None:
         """The server says that its tools changed: they are read again soon."""
         self._dirty.set()
@@ -285,7 +291,8 @@ class Lifecycle:
         pause = FIRST_PAUSE
         while True:
             # One that cannot start is reported once, not at every try.
-            quietly = self.state == "failed"
+            quietly = self.state == "failed" or self._is_anew
+            self._is_anew = False
             self._move("starting", self.error, self.cause, quietly=quietly)
             self._over.clear()
             self._was_ready = False
@@ -299,6 +306,8 @@ class Lifecycle:
                 _log.debug("server %s", self.name, exc_info=True)
             finally:
                 self.connection = None
+            if self._is_anew:
+                continue
             if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
                 pause = FIRST_PAUSE
             said = f": {self._last_words}" if self._last_words else ""
@@ -366,7 +375,7 @@ class Lifecycle:
 
     async def _begin(self, connection: Connection, child: Child | None) -> None:
         try:
-            await connection.negotiate(handshake=self.server.handshake)
+            await connection.negotiate(handshake=self.server.handshake, older_first=self._is_older)
             tools = await self._read(connection, "tools")
         except MCPError as error:
             if child is not None and is_gone(error):
@@ -437,7 +446,7 @@ class Lifecycle:
 
     def _explain(self, error: BaseException) -> str:
         """Return why it is not there; what the server itself says of it goes to its last words."""
-        error = _leaf(error)
+        error = leaf(error)
         if isinstance(error, TimeoutError):
             text = f"did not answer within {self._patience:g} s"
         elif isinstance(error, ServerDownError):
@@ -475,17 +484,3 @@ class Lifecycle:
             )  # fmt: skip
         else:
             _log.debug("server %s printed: %s", self.name, text[:_RUBBISH_SHOWN])
-
-
-def _leaf(error: BaseException) -> BaseException:
-    """Return what went wrong within groups of errors."""
-    while isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        error = group.exceptions[0]
-    return error
-
-
-def heard(task: asyncio.Task[Any]) -> None:
-    """Take note of how a task ended, so that nobody else has to."""
-    if not task.cancelled() and task.exception() is not None:
-        _log.debug("a task ended: %r", task.exception())

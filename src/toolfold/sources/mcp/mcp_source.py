@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST
 
 from toolfold import prompts
+from toolfold.absent import AbsentSource
 from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallClock, CallContext, Refusal
+from toolfold.sources.mcp._clocks import TimeoutClock, paused
 from toolfold.sources.mcp._exposed_names import Route
+from toolfold.sources.mcp._older_line import Lines, OlderLineHub
 from toolfold.sources.mcp._questions import signed, signed_result
 from toolfold.sources.mcp._results import AgentCaller, output_of_result
 from toolfold.sources.mcp._tool_list import DESCRIPTION_LIMIT, ToolList
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError"]
 
 _ROUNDS_AT_MOST = 16
-_ENVELOPE = "io.modelcontextprotocol/"
-_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 _CARRIED = ("inputResponses", "requestState")
 
 _log = logging.getLogger(__name__)
@@ -98,6 +99,8 @@ class McpSource(Source):
             server, lambda found: self._hub.admitted(self, found), description_limit
         )
         self.wishes = Wishes(self.lifecycle)
+        self._auth = auth
+        self._lines = Lines(self)
 
     # ---- its life
 
@@ -128,6 +131,7 @@ class McpSource(Source):
 
     async def stop(self) -> None:
         """End the server."""
+        await self._lines.stop()
         await self.lifecycle.stop()
         self.wishes.close()
 
@@ -161,6 +165,10 @@ class McpSource(Source):
         """Where it stands, for people."""
         return self.lifecycle.status
 
+    def absence(self) -> AbsentSource | None:
+        """Return why the server cannot be asked now."""
+        return self.lifecycle.absence()
+
     @property
     def is_settled(self) -> bool:
         """Whether its first start is over, well or not, or waits for a call."""
@@ -170,6 +178,11 @@ class McpSource(Source):
     def connection(self) -> Connection | None:
         """The connection, while one stands."""
         return self.lifecycle.connection
+
+    @property
+    def older(self) -> McpSource | None:
+        """The line on which clients of older revisions are asked, where it has been needed."""
+        return self._lines.older
 
     @property
     def lists(self) -> dict[ListedKind, list[Json]]:
@@ -226,7 +239,7 @@ class McpSource(Source):
         relayed.clock = context.clock
         # A server that has just been started may list something else by now.
         await self._ready(context.clock)
-        if self._hub.is_held_back(tool.name):
+        if self._hub.is_held_back(self._shared, tool.name):
             return Refusal(prompts.HELD_BACK)
         route = self._shared.route(tool.name)
         shown = context.call.tool  # what the settings say of it counts
@@ -245,7 +258,7 @@ class McpSource(Source):
         connection = self.connection
         if connection is not None and not connection.is_closed:
             return connection
-        with _paused(clock):
+        with paused(clock):
             return await self.lifecycle.ready()
 
     async def forward(
@@ -265,8 +278,13 @@ class McpSource(Source):
             MCPError: It refuses.
             TimeoutError: It took too long, where no clock is given.
         """
+        line = await self._line(call, clock)
+        if line is not self:
+            return await line.forward(
+                method, request, call, again=again, schema=schema, clock=clock
+            )
         sent = dict(request)
-        meta = _meta(call)
+        meta = call.meta()
         if meta:
             sent["_meta"] = meta
         passes = call.caller.is_modern and call.park is None
@@ -283,6 +301,25 @@ class McpSource(Source):
             result = await self.request(method, sent, call, schema=schema, clock=clock)
             result = signed_result(self.name, result)
         raise MCPError(INVALID_PARAMS, "the server does not stop asking")
+
+    async def _line(self, call: RelayedCall, clock: CallClock | None) -> McpSource:
+        """Return the line on which this call's client can be asked."""
+        connection = await self._ready(clock)
+        if not self._lines.needs_older(connection, call.caller):
+            return self
+        with paused(clock):
+            return await self._lines.older_or_first()
+
+    def on_older_line(self) -> McpSource:
+        """Return a second line to the server, which is spoken to in the older revisions."""
+        return McpSource(
+            replace(self.server, handshake=True),
+            OlderLineHub(self, self._hub),
+            parallel=self._parallel,
+            client=self.client,
+            shared=self._shared,
+            auth=self._auth,
+        )
 
     async def request(
         self,
@@ -321,7 +358,7 @@ class McpSource(Source):
             if not again and not unheard:
                 raise ServerDownError(self.name, "died over it", lost=True) from None
         _log.info("server %s: %s is asked once more", self.name, method)
-        with _paused(clock):
+        with paused(clock):
             connection = await self.lifecycle.ready_again(connection)
         try:
             return await self._send(connection, method, params, call, schema, clock)
@@ -347,7 +384,7 @@ class McpSource(Source):
             return await self._sent(connection, method, params, call, schema)
         # The wait for its turn counts: a client is not kept for longer than it was told.
         async with asyncio.timeout(patience) as deadline:
-            call.clock = _TimeoutClock(deadline, patience)
+            call.clock = TimeoutClock(deadline, patience)
             try:
                 return await self._sent(connection, method, params, call, schema)
             finally:
@@ -446,48 +483,3 @@ class McpSource(Source):
     def disconnected(self) -> None:
         """The connection is over."""
         self.wishes.disconnected()
-
-
-class _TimeoutClock(CallClock):
-    """The clock of a request that is no tool call."""
-
-    def __init__(self, deadline: asyncio.Timeout, patience: float | None) -> None:
-        self._deadline = deadline
-        self._patience = patience
-
-    def pause(self) -> None:
-        """Let it stand still."""
-        self._deadline.reschedule(None)
-
-    def go_on(self) -> None:
-        """Start it again, with all its time."""
-        if self._patience is not None:
-            self._deadline.reschedule(asyncio.get_running_loop().time() + self._patience)
-
-
-@contextmanager
-def _paused(clock: CallClock | None) -> Generator[None]:
-    if clock is None:
-        yield
-        return
-    clock.pause()
-    try:
-        yield
-    finally:
-        clock.go_on()
-
-
-def _meta(call: RelayedCall) -> dict[str, Json]:
-    """Return what of a request's `_meta` goes on: not what is between the client and us."""
-    given = call.params.get("_meta")
-    meta = (
-        {k: v for k, v in given.items() if k != "progressToken" and not k.startswith(_ENVELOPE)}
-        if is_object(given)
-        else {}
-    )
-    # Older clients get logs unasked; a server of 2026-07-28 sends them only when asked.
-    caller = call.caller
-    level = caller.log_level or (None if caller.is_modern else "info")
-    if level is not None:
-        meta[_LEVEL_KEY] = level
-    return meta

@@ -53,10 +53,12 @@ class Tokens:
 
     Args:
         path: The file.
+        own: A client of the person's own, which needs no registration.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, own: OAuthClientInformationFull | None = None) -> None:
         self._path = path
+        self._own = own
 
     def _load(self) -> dict[str, Json]:
         try:
@@ -95,10 +97,12 @@ class Tokens:
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return how the server knows us, where it does."""
-        return self._kept("client", OAuthClientInformationFull)
+        return self._own or self._kept("client", OAuthClientInformationFull)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep how the server knows us."""
+        if self._own is not None:
+            return
         self._save("client", client_info.model_dump(mode="json", exclude_none=True))
 
 
@@ -207,13 +211,27 @@ def _first(values: Mapping[str, list[str]], key: str) -> str | None:
     return values[key][0] if key in values else None
 
 
+def _own_client(server: Server) -> OAuthClientInformationFull | None:
+    """Return the client that a server's entry names, if it does."""
+    if not server.oauth_client_id:
+        return None
+    secret = server.oauth_client_secret or None
+    return OAuthClientInformationFull(
+        client_id=server.oauth_client_id,
+        client_secret=secret,
+        token_endpoint_auth_method="client_secret_basic" if secret else "none",
+    )
+
+
 def signer(folder: Path) -> Callable[[Server], OAuthClientProvider]:
     """Return what makes the signer of a server's requests, with its tokens in a folder."""
 
     def made(server: Server) -> OAuthClientProvider:
-        name = hashlib.sha256(server.url.encode()).hexdigest()[:32]
-        tokens = Tokens(folder / "oauth" / f"{name}.json")
-        port = tokens.port()
+        # What one client was given is not another's.
+        whose = f"{server.url}\n{server.oauth_client_id}" if server.oauth_client_id else server.url
+        name = hashlib.sha256(whose.encode()).hexdigest()[:32]
+        tokens = Tokens(folder / "oauth" / f"{name}.json", _own_client(server))
+        port = server.oauth_port or tokens.port()
         sign_in = SignIn(server.name, port)
         return OAuthClientProvider(
             server.url,

@@ -44,6 +44,10 @@ Questions: TypeAlias = dict[str, dict[str, Json]]
 """Questions by key, each `{"method", "params"}`."""
 
 
+_ENVELOPE = "io.modelcontextprotocol/"
+_LEVEL_KEY = f"{_ENVELOPE}logLevel"
+
+
 class Caller(Protocol):
     """One request of a client, and the way back to the client while it lasts."""
 
@@ -113,6 +117,20 @@ class RelayedCall:
         self._notes = 0
         self._quiet: asyncio.Event | None = None
         self.turn: asyncio.Semaphore | None = None
+
+    def meta(self) -> dict[str, Json]:
+        """Return what of a request's `_meta` goes on: not what is between the client and us."""
+        given = self.params.get("_meta")
+        meta = (
+            {k: v for k, v in given.items() if k != "progressToken" and not k.startswith(_ENVELOPE)}
+            if is_object(given)
+            else {}
+        )
+        # Older clients get logs unasked; a server of 2026-07-28 sends them only when asked.
+        level = self.caller.log_level or (None if self.caller.is_modern else "info")
+        if level is not None:
+            meta[_LEVEL_KEY] = level
+        return meta
 
     # ---- questions
 

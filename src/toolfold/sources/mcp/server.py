@@ -94,6 +94,13 @@ class Server:
         "Whether to keep to the revisions before 2026-07-28, for a server that asks its "
         "questions only there.",
     )
+    prefix: str | None = setting(
+        None,
+        "What stands before its tools' and prompts' own names, with `__` between, in place of "
+        "its name. Empty, nothing does: they keep their own names, but for those that hold "
+        "`__`, that clients do not take, or that an earlier server or the bridge has. Patterns "
+        "in `allow` and `deny` still go by the server's name.",
+    )
     allow: tuple[str, ...] = setting(
         ("*",),
         "Patterns over its tools' own names; the others do not exist.",
@@ -105,6 +112,22 @@ class Server:
         also=("excludeTools", "disabledTools", "disabled_tools"),
     )
     oauth: bool = setting(False, "Whether to sign in with OAuth, over HTTP.")
+    oauth_client_id: str = setting(
+        "",
+        "The id of a client of your own at the server's authorization server, in place of one "
+        "that is registered for you; `oauth` is then true. `oauth: {client_id: …}` says the same.",
+        also=("oauthClientId",),
+    )
+    oauth_client_secret: str = setting(
+        "", "That client's secret, where it has one; write it as a reference (`${NAME}`)."
+    )
+    oauth_port: int = setting(
+        0,
+        "The port that the browser comes back to, at `http://127.0.0.1:PORT/callback`: the address "
+        "that your own client was registered with. 0 takes a free one, and keeps it.",
+        low=0,
+        high=65_535,
+    )
     disabled: bool = setting(False, "Whether to leave the server out.")
     problem: ConfigError | None = field(default=None, compare=False)
     """Why it cannot be started, where that is known already."""
@@ -118,7 +141,7 @@ class Server:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that must never be shown, for a `Redactor`."""
-        found = dict.fromkeys(self.hidden)
+        found = dict.fromkeys((*self.hidden, self.oauth_client_secret))
         for name, value in self.env.items():
             if is_secret_value(name, value):
                 found[value] = None

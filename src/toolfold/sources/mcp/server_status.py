@@ -33,3 +33,9 @@ class ServerStatus:
 
     quarantined: int = 0
     """How many of its tools wait for a person's approval."""
+
+    cause: str | None = None
+    """Why it was not there the last time, without its own words; kept when it is there again."""
+
+    retry_in: float | None = None
+    """In how many seconds it is tried again: 0 while it is being started, None for never."""

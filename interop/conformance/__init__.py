@@ -1,0 +1,1 @@
+"""The protocol's own conformance suite, against a server of ours and against the gateway."""

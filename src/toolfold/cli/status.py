@@ -1,0 +1,155 @@
+"""`toolfold status`."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolfold._terminal import Style, columns, padded, styled
+from toolfold.cli import options
+from toolfold.errors import ConfigError
+from toolfold.prompts import plural
+from toolfold.tool import Json, is_array, is_object
+
+if TYPE_CHECKING:
+    from toolfold.serve.control.running_gateways import RunningGateway
+
+_STYLES: dict[str, Style] = {
+    "ready": "green", "starting": "cyan", "failed": "red", "quarantined": "yellow"
+}  # fmt: skip
+
+
+@click.command("status", short_help="Show the gateways that run, and their servers")
+@options.config_option
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    help="Where the gateways remember things  [default: `serve.state_dir`]",
+)
+@options.json_option
+def command(config: str | None, state_dir: str | None, as_json: bool) -> None:
+    """Show the gateways that run, and their servers.
+
+    Each running `toolfold serve` of yours, over standard input and output or HTTP, is asked
+    how it stands. Exits with 1 where none answers.
+
+    \b
+    Examples:
+      toolfold status
+      toolfold status --config work.yaml --json
+    """
+    from toolfold.serve.control.running_gateways import running_gateways
+
+    folders = _folders(config, state_dir)
+    found = running_gateways(folders)
+    if as_json:
+        options.print_json({"gateways": [_as_json(gateway) for gateway in found]})
+    elif found:
+        for place, gateway in enumerate(found):
+            click.echo("\n" * (place > 0) + "\n".join(_lines(gateway)))
+    else:
+        where = " and ".join(f"`{folder}`" for folder in folders)
+        click.echo(
+            f"no gateway runs with its state in {options.plain(where)}; one with a `state_dir` "
+            "of its own is found with --config FILE or --state-dir DIR",
+            err=True,
+        )
+    sys.exit(0 if any(gateway.report is not None for gateway in found) else 1)
+
+
+def _folders(config: str | None, state_dir: str | None) -> list[Path]:
+    """Return the state folders to look in: the one that was named, or all that are known."""
+    from toolfold.config.gateway_config import load_gateway
+    from toolfold.config.serve_settings import ServeSettings
+
+    if state_dir is not None:
+        return [Path(state_dir).expanduser()]
+    if config is not None:
+        return [load_gateway(config, strict=False).serve.state_folder]
+    own = ServeSettings().state_folder
+    try:
+        found = load_gateway(strict=False).serve.state_folder
+    except ConfigError as error:
+        if os.environ.get("TOOLFOLD_CONFIG"):
+            raise
+        click.echo(f"warning: {options.plain(error.message)}: it is passed over", err=True)
+        found = own
+    return list(dict.fromkeys((found, own)))
+
+
+def _as_json(gateway: RunningGateway) -> dict[str, Json]:
+    answers = gateway.report is not None
+    return {"pid": gateway.pid, "answers": answers, "error": gateway.error} | (gateway.report or {})
+
+
+def _lines(gateway: RunningGateway) -> list[str]:
+    report = gateway.report
+    if report is None:
+        return [f"{options.bold(f'gateway {gateway.pid}')}  {options.plain(gateway.error or '')}"]
+    searches = _number(report, "searches")
+    words = [
+        options.plain(str(report.get("address") or report.get("transport"))),
+        f"since {_clock(report.get('since'))}",
+        plural(_number(report, "clients"), "client"),
+        _calls(report),
+        "1 search" if searches == 1 else f"{searches:,} searches",
+    ]
+    lines = [f"{options.bold(f'gateway {gateway.pid}')}  {', '.join(words)}"]
+    if report.get("config"):
+        lines.append(options.dim(f"  {options.plain(str(report['config']))}"))
+    servers, functions = _objects(report, "servers"), _objects(report, "functions")
+    names = [options.plain(str(source.get("name"))) for source in (*servers, *functions)]
+    widest = max(map(columns, names), default=0)
+    for name, server in zip(names, servers, strict=False):
+        lines.append(f"  {padded(name, widest)}  {_server(server)}")
+    for name, source in zip(names[len(servers) :], functions, strict=True):
+        tools = plural(_number(source, "tools"), "tool")
+        lines.append(f"  {padded(name, widest)}  functions, {tools}, {_calls(source)}")
+    return lines
+
+
+def _server(server: dict[str, Json]) -> str:
+    state = str(server.get("state"))
+    style = _STYLES.get(state)
+    parts = [styled(state, style) if style else options.plain(state)]
+    parts += [plural(_number(server, "tools"), "tool"), _calls(server)]
+    if held := _number(server, "quarantined"):
+        parts.append(f"{held:,} wait for approval")
+    if restarts := _number(server, "restarts"):
+        parts.append(f"restarted {restarts}×")
+    if cause := server.get("cause"):
+        said = options.plain(str(cause))
+        parts.append(f"it was: {said}" if state == "ready" else said)
+    left = server.get("retry_in")
+    if state == "failed" and isinstance(left, int | float):
+        parts.append(f"tried again in {math.ceil(left)} s")
+    return ", ".join(parts)
+
+
+def _calls(counted: dict[str, Json]) -> str:
+    failed = _number(counted, "failed")
+    return plural(_number(counted, "calls"), "call") + (f" ({failed:,} failed)" if failed else "")
+
+
+def _number(report: dict[str, Json], key: str) -> int:
+    value = report.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _objects(report: dict[str, Json], key: str) -> list[dict[str, Json]]:
+    found = report.get(key)
+    return [item for item in found if is_object(item)] if is_array(found) else []
+
+
+def _clock(moment: Json) -> str:
+    try:
+        at = datetime.fromisoformat(str(moment)).astimezone()
+    except ValueError:
+        return "?"
+    return at.strftime("%Y-%m-%d %H:%M:%S")

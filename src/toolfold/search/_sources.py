@@ -1,0 +1,55 @@
+"""How near the sources of a list of tools are to a request.
+
+A request for a server's subject is near to the mean of its tools, also where the tool that
+serves it says little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["SourceMeans"]
+
+_SOURCES_AT_MOST = 2_000
+"""So many are compared with each request; where there are more, a source says little."""
+
+
+class SourceMeans:
+    """The means of each source's tools.
+
+    Args:
+        vectors: The tools' vectors, one a row.
+        sources: The source of each tool; empty where it has none.
+    """
+
+    def __init__(self, vectors: Floats, sources: Sequence[str]) -> None:
+        import numpy as np
+
+        numbers = {name: i for i, name in enumerate(sorted(set(sources)))}
+        self._means: Floats | None = None
+        if not 2 <= len(numbers) <= _SOURCES_AT_MOST:
+            return
+        self._source = np.array([numbers[name] for name in sources], dtype=np.intp)
+        order = np.argsort(self._source, kind="stable")
+        starts = np.searchsorted(self._source[order], np.arange(len(numbers)))
+        # Sums in double precision, so that the order of the tools does not show.
+        sums = np.add.reduceat(vectors[order].astype(np.float64), starts, axis=0)
+        norms = np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
+        self._means = (sums / norms).astype(np.float32)
+
+    def gaps(self, queries: Floats, places: NDArray[np.intp]) -> Floats:
+        """Return how far each tool's source is behind the nearest, for the need it serves best."""
+        import numpy as np
+
+        if self._means is None:
+            return np.zeros(len(places), dtype=np.float32)
+        near = queries @ self._means.T
+        near -= near.max(axis=1, keepdims=True)
+        return near[:, self._source[places]].max(axis=0)

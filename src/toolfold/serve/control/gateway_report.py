@@ -1,0 +1,132 @@
+"""How a running gateway stands, as its own user may know it: no secret and no token in it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal
+
+from toolfold.dispatch.records import CallRecord, FoldRecord, SearchRecord, Silent
+from toolfold.serve.control.control_socket import ControlSocket
+from toolfold.sources.mcp.server_status import ServerStatus
+from toolfold.tool import Json
+
+if TYPE_CHECKING:
+    from toolfold.serve.gateway import Gateway
+
+__all__ = ["GatewayReport", "Tally", "controlled"]
+
+
+class Tally(Silent):
+    """Counts the calls of each source, and the searches."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.searches = 0
+        self.fold: FoldRecord | None = None
+
+    def called(self, record: CallRecord) -> None:
+        """Count a call."""
+        self.calls[record.server] += 1
+        self.failed[record.server] += record.outcome not in ("ok", "cancelled")
+
+    def searched(self, record: SearchRecord) -> None:
+        """Count a search."""
+        self.searches += 1
+
+    def folded(self, record: FoldRecord) -> None:
+        """Keep what folding saves."""
+        self.fold = record
+
+
+class GatewayReport:
+    """Says how a gateway stands.
+
+    Args:
+        gateway: The gateway.
+        tally: What has been counted.
+        transport: What its clients come over.
+    """
+
+    def __init__(self, gateway: Gateway, tally: Tally, transport: Literal["stdio", "http"]) -> None:
+        self._gateway = gateway
+        self._tally = tally
+        self._transport = transport
+        self._began = time.time()
+        path = gateway.config.path
+        self._config = None if path is None else str(path.absolute())
+        self.address: str | None = None
+        """Where it listens, once it does."""
+
+    async def status(self, arguments: Mapping[str, Json]) -> Json:
+        """Answer the verb `status`."""
+        gateway, tally = self._gateway, self._tally
+        return {
+            "pid": os.getpid(),
+            "version": version("toolfold"),
+            "transport": self._transport,
+            "address": self.address,
+            "since": _moment(self._began),
+            "config": self._config,
+            "clients": len(gateway.clients),
+            "in_flight": gateway.pool.in_flight,
+            "calls": tally.calls.total(),
+            "failed": tally.failed.total(),
+            "searches": tally.searches,
+            "folded": _folding(tally.fold),
+            "servers": [self._server(status) for status in gateway.pool.statuses],
+            "functions": [
+                {"name": name, "tools": tools, **self._counts(name)}
+                for name, tools in gateway.pool.others.items()
+            ],
+        }
+
+    def _server(self, status: ServerStatus) -> Json:
+        left = status.retry_in
+        return {
+            "name": status.name,
+            "transport": status.transport,
+            "state": status.state,
+            "since": _moment(status.since),
+            "tools": status.tools,
+            "quarantined": status.quarantined,
+            "restarts": status.restarts,
+            "cause": status.cause,
+            "retry_in": None if left is None else round(left, 1),
+            **self._counts(status.name),
+        }
+
+    def _counts(self, source: str) -> dict[str, Json]:
+        return {"calls": self._tally.calls[source], "failed": self._tally.failed[source]}
+
+
+@asynccontextmanager
+async def controlled(
+    gateway: Gateway, tally: Tally, transport: Literal["stdio", "http"]
+) -> AsyncGenerator[GatewayReport]:
+    """Have a gateway answer its user on a control socket, as long as the block lasts."""
+    report = GatewayReport(gateway, tally, transport)
+    async with ControlSocket(gateway.config.serve.state_folder, {"status": report.status}):
+        yield report
+
+
+def _folding(record: FoldRecord | None) -> Json:
+    if record is None:
+        return None
+    return {
+        "active": record.is_active,
+        "tools": record.tools,
+        "tokens_before": record.tokens_before,
+        "tokens_after": record.tokens_after,
+    }
+
+
+def _moment(seconds: float) -> str:
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z")

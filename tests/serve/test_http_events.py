@@ -1,0 +1,253 @@
+"""Streams of older revisions over HTTP that a client takes up again; what it is checked against."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+from mcp.server.streamable_http import EventMessage
+from mcp_types import JSONRPCResponse
+
+from support.gateways import gateway, odd, run, until
+from support.servers.twins import scoped, tool
+from toolfold.serve.gateway import Gateway
+from toolfold.serve.http.app import make_app
+from toolfold.serve.http.events import EVENTS_AT_MOST, EventRoom, SessionEvents
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+META = {
+    "io.modelcontextprotocol/protocolVersion": NEW,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@asynccontextmanager
+async def listening(made: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """The gateway over HTTP; yields a client of it."""
+    app = make_app(made, "127.0.0.1", metrics=lambda: "")
+    config = uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: server.started)
+    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    try:
+        async with httpx2.AsyncClient(base_url=url, headers=ACCEPT, timeout=20) as http:
+            yield http
+    finally:
+        server.should_exit = True
+        await serving
+
+
+def events(text: str) -> list[dict[str, str]]:
+    """The events of a stream, each with its fields."""
+    blocks = [block for block in text.replace("\r\n", "\n").split("\n\n") if block.strip()]
+    return [dict(line.split(": ", 1) for line in b.splitlines() if ": " in line) for b in blocks]
+
+
+async def session(http: httpx2.AsyncClient) -> dict[str, str]:
+    """Open a session; return the headers of its requests."""
+    params = {
+        "protocolVersion": OLD,
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    opened = await http.post("/mcp", json=body)
+    headers = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": OLD}
+    done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    await http.post("/mcp", json=done, headers=headers)
+    return headers
+
+
+def call(name: str, number: int = 7, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+async def first_id(http: httpx2.AsyncClient, headers: dict[str, str], body: Any) -> str:
+    """Send a call, read the event that opens its stream, and break the connection."""
+    async with http.stream("POST", "/mcp", json=body, headers=headers) as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith("id: "):
+                return line.removeprefix("id: ")
+    raise AssertionError("no event had an id")
+
+
+async def rest(http: httpx2.AsyncClient, headers: dict[str, str], last: str) -> list[Any]:
+    """Come back for what followed an event; return its messages up to the call's answer."""
+    found: list[Any] = []
+    more = {**headers, "last-event-id": last}
+    async with http.stream("GET", "/mcp", headers=more) as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith("data: {"):
+                found.append(json.loads(line.removeprefix("data: ")))
+                if found[-1].get("id") == 7:
+                    return found
+    return found
+
+
+def test_a_stream_begins_with_an_event_to_come_back_to() -> None:
+    async def main() -> None:
+        async with gateway(odd("one")) as made, listening(made) as http:
+            headers = await session(http)
+            answer = await http.post("/mcp", json=call("one__echo", x="hi"), headers=headers)
+            opening, result = events(answer.text)
+            assert opening["data"] == ""
+            assert opening["retry"] == "1000"
+            assert json.loads(result["data"])["result"]["content"][0]["text"] == "one:hi"
+            assert int(result["id"]) > int(opening["id"])
+
+    run(main)
+
+
+def test_a_client_that_lost_its_connection_gets_the_answer_when_it_comes_back() -> None:
+    async def main() -> None:
+        async with gateway(odd("one")) as made, listening(made) as http:
+            headers = await session(http)
+            last = await first_id(http, headers, call("one__slow", x="0.3"))
+            found = await rest(http, headers, last)
+            assert found[-1]["id"] == 7
+
+    run(main)
+
+
+def test_an_event_means_nothing_in_another_session() -> None:
+    async def main() -> None:
+        async with gateway(odd("one")) as made, listening(made) as http:
+            mine, theirs = await session(http), await session(http)
+            await http.post("/mcp", json=call("one__echo", x="secret"), headers=theirs)
+            for number in range(1, 6):
+                more = {**mine, "last-event-id": str(number)}
+                lines: list[str] = []
+                with suppress(TimeoutError):
+                    async with (
+                        asyncio.timeout(0.3),
+                        http.stream("GET", "/mcp", headers=more) as answer,
+                    ):
+                        async for line in answer.aiter_lines():
+                            lines += [line]
+                assert "secret" not in "".join(lines)
+
+    run(main)
+
+
+def message(number: int, size: int = 10) -> JSONRPCResponse:
+    return JSONRPCResponse(jsonrpc="2.0", id=number, result={"text": "x" * size})
+
+
+def test_what_is_kept_is_bounded_for_a_session_and_for_all_together() -> None:
+    async def main() -> None:
+        room = EventRoom(limit=200_000)
+        one, other = SessionEvents(room), SessionEvents(room)
+        last = ""
+        for number in range(3 * EVENTS_AT_MOST):
+            last = await one.store_event("1", message(number))
+        kept = [n for n in range(3 * EVENTS_AT_MOST + 1) if n in one]
+        assert len(kept) == EVENTS_AT_MOST
+        assert str(kept[-1]) == last
+        for number in range(50):
+            await other.store_event("1", message(number, 20_000))
+        assert room.size <= 200_000
+        assert not any(n in one for n in kept)
+        one.close()
+        other.close()
+        assert room.size == 0
+
+    run(main)
+
+
+def test_only_what_followed_on_the_same_stream_is_sent_again() -> None:
+    async def main() -> None:
+        kept = SessionEvents(EventRoom())
+        first = await kept.store_event("1", None)
+        for number, stream in ((1, "1"), (2, "2"), (3, "1")):
+            await kept.store_event(stream, message(number))
+        sent: list[Any] = []
+
+        async def send(event: EventMessage) -> None:
+            sent.append(getattr(event.message, "id", None))
+
+        assert await kept.replay_events_after(first, send) == "1"
+        assert sent == [1, 3]
+        for unknown in ("0", "99", "x", "", "-1", "٣", "9" * 400):
+            assert await kept.replay_events_after(unknown, send) is None
+        assert sent == [1, 3]
+
+    run(main)
+
+
+# ---- 2026-07-28
+
+
+def modern(method: str, params: dict[str, Any], **headers: str) -> dict[str, Any]:
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": {**params, "_meta": META}}
+    return {"json": body, "headers": {"mcp-protocol-version": NEW, "mcp-method": method, **headers}}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("logging/setLevel", {"level": "debug"}),
+        ("resources/subscribe", {"uri": "a:b"}),
+        ("resources/unsubscribe", {"uri": "a:b"}),
+    ],
+)
+def test_what_the_newest_revision_no_longer_has_is_not_there(method: str, params: Any) -> None:
+    async def main() -> None:
+        async with gateway(odd("one")) as made, listening(made) as http:
+            answer = await http.post("/mcp", **modern(method, params))
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == -32601
+
+    run(main)
+
+
+HEADERS = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("region", "header", "status"),
+    [
+        ("eu", "eu", 200),
+        ("eu", "=?base64?ZXU=?=", 200),
+        ("eu", "us", 400),
+        ("eu", None, 400),
+        ("eu", "=?base64?!!?=", 400),
+        (None, "eu", 400),
+        (None, None, 200),
+    ],
+)
+def test_a_parameter_that_travels_as_a_header_must_be_the_same_in_both(
+    tmp_path: Any, region: str | None, header: str | None, status: int
+) -> None:
+    async def main() -> None:
+        content = {"tools": [{**tool("find", "Finds."), "inputSchema": HEADERS}]}
+        server = scoped("web", tmp_path, content)
+        async with gateway(server) as made, listening(made) as http:
+            arguments = {} if region is None else {"region": region}
+            more = {} if header is None else {"mcp-param-region": header}
+            for name, expected in (("web__find", status), ("web__nothing", 200)):
+                request = modern(
+                    "tools/call",
+                    {"name": name, "arguments": arguments},
+                    **{"mcp-name": name},
+                    **more,
+                )
+                answer = await http.post("/mcp", **request)
+                assert answer.status_code == expected, answer.text
+                if expected == 400:
+                    assert answer.json()["error"]["code"] == -32020
+
+    run(main)
