@@ -263,9 +263,12 @@ def assert_bounded(grown: Growth) -> None:
 
 
 def test_discoveries_stay_within_their_budget_and_everything_stays_callable(grown: Growth) -> None:
+    tight = growth(demo_catalog(), budget=2_000)
+
     assert grown.budget == Limits().discovery_tokens
-    assert_bounded(grown)
-    assert grown.folded.prompts[-1] < grown.unshrunk.prompts[-1]
+    assert max(grown.folded.discoveries) <= grown.budget
+    assert_bounded(tight)
+    assert tight.folded.prompts[-1] < tight.unshrunk.prompts[-1]
 
 
 def test_a_tighter_budget_makes_a_shorter_prompt(grown: Growth) -> None:
