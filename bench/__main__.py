@@ -2,7 +2,8 @@
 
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, scale, statements, against, chaos, memory
+                               # gateway, recall, asked, scale, statements, against, chaos,
+                               # memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 from bench import data
 from bench.against import against
+from bench.asked import asked
 from bench.chaos import chaos
 from bench.gateway import gateway
 from bench.memory import KINDS
@@ -61,6 +63,7 @@ def main() -> None:
         "runtime": runtime,
         "gateway": gateway,
         "recall": recalling,
+        "asked": asked,
         "scale": scale,
         "statements": statements,
         "against": against,

@@ -47,6 +47,10 @@ def search(folded: Folded, query: object, **more: object) -> Answer:
     return answer
 
 
+def with_signatures(answer: Answer) -> list[str]:
+    return [hit.name for hit in answer.hits if hit.shown == "signature"]
+
+
 def test_a_hit_carries_name_source_first_sentence_and_signature() -> None:
     answer = search(bridge(), "open an issue")
 
@@ -135,25 +139,40 @@ def test_needs_beyond_eight_are_counted() -> None:
     ],
 )
 def test_the_limit_counts_per_need_and_bad_ones_mean_the_default(limit: object, shown: int) -> None:
-    tools = [Tool(f"letter_{i}", "Post a letter.") for i in range(30)]
-    folded = bridge(*tools, search_max_tokens=50_000)
+    letters = [Tool(f"letter_{i}", "Post a letter.") for i in range(30)]
+    stamps = [Tool(f"stamp_{i}", "Buy a sticker.") for i in range(30)]
+    folded = bridge(*letters, *stamps, search_max_tokens=50_000)
 
-    answer = search(folded, "post | letter", limit=limit)
+    answer = search(folded, "post", limit=limit)
+    both = search(folded, "post | stamp", limit=limit)
 
-    assert len(answer.hits) == 2 * shown
-    assert len(search(folded, "post").hits) == 5
+    assert len(with_signatures(answer)) == shown
+    assert len(with_signatures(both)) == 2 * shown
+    assert len(with_signatures(search(folded, "post"))) == 5
 
 
 @pytest.mark.parametrize(
     "query",
-    ["send_mail", '"send_mail"', "`send_mail`", "'send_mail'", " “send_mail” ", "send mail"],
+    ["send_mail", '"send_mail"', "`send_mail`", "'send_mail'", " “send_mail” ", '"send mail"'],
 )
-def test_the_exact_name_comes_first_quoted_or_not(query: str) -> None:
+def test_an_exact_name_of_several_words_or_a_quoted_one_comes_alone(query: str) -> None:
     noisy = [Tool(f"mail_{i}", "send_mail send mail send mail", source="m") for i in range(9)]
 
     answer = search(bridge(*noisy, MAIL), query)
 
-    assert answer.hits[0].name == "send_mail"
+    assert [hit.name for hit in answer.hits] == ["send_mail"]
+    assert answer.text.count("\n") == 2
+
+
+@pytest.mark.parametrize(("query", "name"), [("send mail", "send_mail"), ("mail", "mail")])
+def test_a_name_that_may_be_plain_words_comes_first_and_others_follow(
+    query: str, name: str
+) -> None:
+    noisy = [Tool(f"mail_{i}", "send_mail send mail send mail", source="m") for i in range(9)]
+
+    answer = search(bridge(*noisy, MAIL, Tool("mail", "Letters.")), query)
+
+    assert answer.hits[0].name == name
     assert answer.hits[0].score > answer.hits[1].score
 
 
@@ -335,7 +354,8 @@ def test_best_hits_of_every_need_come_before_second_ones_where_room_is_short() -
     assert f"- parcel_0() [p]: Send a parcel {far}far." in lines
     assert "- letter_1" in lines
     assert "more hits left out. Narrow the query to see others.)" in answer.text
-    assert len(answer.hits) == 18
+    assert all(hit.name in answer.text for hit in answer.hits)
+    assert with_signatures(answer) == ["letter_0", "parcel_0"]
     assert estimate(answer.text) <= 150
 
 
@@ -402,7 +422,7 @@ def test_a_long_signature_keeps_what_is_required() -> None:
 def test_a_word_that_every_name_holds_still_finds_them() -> None:
     tools = [Tool(f"githubthing{i}", "Do.", source="x") for i in range(12)]
 
-    assert len(search(bridge(*tools), "github").hits) == 5
+    assert len(with_signatures(search(bridge(*tools), "github"))) == 5
 
 
 def test_aliases_find_a_tool() -> None:

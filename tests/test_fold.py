@@ -219,8 +219,8 @@ def test_seed_003_end_to_end() -> None:
     assert "mcp_github" not in text(folded.tools)
 
     found = answered(folded.resolve("tool_search", {"query": "github issue", "limit": 3}))
-    assert len(found.hits) == 3
-    assert found.text.startswith('3 of 20 tools for "github issue":\n- mcp_github_action_')
+    assert len([hit for hit in found.hits if hit.shown == "signature"]) == 3
+    assert found.text.startswith('10 of 20 tools for "github issue":\n- mcp_github_action_')
 
     described = answered(
         folded.resolve("tool_describe", {"name": "mcp_github_action_5"}, session=found.session)

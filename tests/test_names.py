@@ -269,7 +269,7 @@ def test_a_strangers_tool_gives_way_and_keeps_its_own_name_for_the_host() -> Non
     assert invoked(folded.resolve("tool_call", {"name": "b__read"})).tool is second
     assert invoked(folded.resolve("b__tool_call", {})).tool is bridge
     found = answered(folded.resolve("tool_search", {"query": "police"}))
-    assert [hit.name for hit in found.hits] == ["b__tool_call"]
+    assert [h.name for h in found.hits if h.shown == "signature"] == ["b__tool_call"]
 
 
 def test_the_later_source_gives_way_to_the_earlier() -> None:

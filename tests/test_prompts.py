@@ -97,7 +97,8 @@ def test_the_search_tool_beside_stubs() -> None:
 
     assert compact(folded.tools[-1]) == (
         '{"type":"function","function":{"name":"tool_search","description":"Load the parameters '
-        'of tools listed without them, by name or by what they do. 1 tool can be loaded.",'
+        "of tools listed without them, by name or by what they do: first this, "
+        'then the tool. 1 tool can be loaded.",'
         '"parameters":{"type":"object","properties":{"query":{"type":"string","description":'
         '"A tool\'s name, or what you need; empty lists all names"}},"required":["query"]}}}'
     )
@@ -135,7 +136,7 @@ def test_the_short_texts_of_stubs_are_these_bytes() -> None:
 
     assert compact(folded.tools) == (
         '[{"type":"function","function":{"name":"a","description":"","parameters":{"type":"object",'
-        '"properties":{},"additionalProperties":true,"description":"Call tool_search first."}}},'
+        '"properties":{}}}},'
         '{"type":"function","function":{"name":"tool_search","description":"Load a tool\'s '
         'parameters before you call it. 1 tool can be loaded.","parameters":{"type":"object",'
         '"properties":{"query":{"type":"string","description":"The tool\'s name"}},'
@@ -546,3 +547,12 @@ def test_a_gateway_that_names_its_tools_does_not_ask_to_search_for_them() -> Non
         "something cannot be done, look there, or search with it, and run what you find as it "
         "says. Call your other tools directly."
     )
+
+
+def test_the_texts_around_hits_without_signatures_are_these_bytes() -> None:
+    assert prompts.nearest("fax it") == 'No close match for "fax it"; nearest:'
+    assert prompts.named_hit("send", "Send a letter") == "send (Send a letter)"
+    assert prompts.named_hit("send", "") == "send"
+    assert prompts.also(prompts.ALSO, ["a", "b"]) == "Also (tool_describe first): a, b"
+    assert prompts.ALSO_UNLISTED == "Also, not listed (search for the name):"
+    assert prompts.beside(["a", "b"]) == "May be needed too: a, b"

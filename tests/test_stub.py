@@ -16,14 +16,10 @@ from support.outcomes import answered, invoked
 from support.strategies import lists_of, name_of
 from toolfold import Folded, Session, SessionStore, Settings, Tool, fold
 from toolfold.settings import load_settings
+from toolfold.tokens import compact
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-STUB = {
-    "type": "object",
-    "properties": {},
-    "additionalProperties": True,
-    "description": "Call tool_search with this tool's name to load its parameters.",
-}
+STUB = {"type": "object", "properties": {}}
 SURFACE = Path(__file__).parent / "data" / "agent_19_tools.json"
 
 
@@ -63,6 +59,20 @@ def test_above_the_threshold_parameters_are_stripped_and_the_rest_stays() -> Non
     )
     assert (folded.report.tools_before, folded.report.tools_after) == (15, 16)
     assert (folded.report.kept, folded.report.deferred) == (0, 15)
+
+
+def test_no_stub_is_larger_than_the_schema_it_replaces() -> None:
+    small = {"name": "now", "description": "Tell the time.", "input_schema": {"type": "object"}}
+    folded = stubs([*surface(), small])
+
+    assert folded.tools[15] is small
+    assert (folded.report.kept, folded.report.deferred) == (1, 15)
+
+
+def test_how_to_load_parameters_is_said_once_for_all_tools() -> None:
+    sent = json.dumps(stubs(surface(100)).tools)
+
+    assert sent.count("tool_search") == sent.count("Load the parameters") == 1
 
 
 def test_never_defer_and_the_search_tool_keep_their_schemas() -> None:
@@ -298,7 +308,8 @@ def test_a_stub_keeps_every_name_and_description(items: list[Any]) -> None:
     assert [tool["name"] for tool in sent[:-1]] == [name_of(item) for item in items]
     for tool, item in zip(sent, items, strict=False):
         assert tool["description"] == item["function"]["description"]
-        assert tool["parameters"] == STUB
+        own = item["function"]["parameters"]
+        assert tool["parameters"] == (STUB if len(compact(own)) > len(compact(STUB)) else own)
     everything = fold(
         items,
         settings=Settings(strategy="stub", enabled="on"),

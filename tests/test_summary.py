@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Settings, fold
-from toolfold._summary import SUMMARY_LIMIT, summary
+from toolfold._summary import SUMMARY_LIMIT, few_words, summary
 
 
 def _hit(description: str, name: str = "read_file") -> str:
@@ -102,3 +102,22 @@ def test_whatever_is_said_a_summary_is_one_short_line(description: str, name: st
     assert len(said) <= SUMMARY_LIMIT
     assert len(said.splitlines()) <= 1
     assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("description", "name", "said"),
+    [
+        ("List all storage accounts.", "storage_account_list", ""),
+        (
+            "List the tables of an account in detail, with rows.",
+            "table_list",
+            "List the tables of an account",
+        ),
+        ("Send.", "send", ""),
+        ("", "send", ""),
+        ("Pneumonoultramicroscopicsilicovolcanoconiosis is one of them", "x", ""),
+        ("Create a new sync group in the service.", "make", "Create a new sync group"),
+    ],
+)
+def test_a_few_words_say_what_the_name_does_not(description: str, name: str, said: str) -> None:
+    assert few_words(description, name) == said

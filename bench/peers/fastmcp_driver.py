@@ -48,7 +48,9 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
         _, search_ms = run(lambda: transform._search(served, query))
         _, index_ms = timed(lambda: transform._index.query(query, limit))
         names = [hit["name"] for hit in answer.structured_content["result"]]
-        return Found(names, {"index": index_ms, "search": search_ms, "bridge": bridge_ms})
+        text = "".join(part.text for part in answer.content)
+        times = {"index": index_ms, "search": search_ms, "bridge": bridge_ms}
+        return Found(names, times, len(text))
 
     return search
 

@@ -66,7 +66,7 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
             )
         )
         names = [originals[match["name"]] for match in json.loads(text)["matches"]]
-        return Found(names, {"search": search_ms, "bridge": bridge_ms})
+        return Found(names, {"search": search_ms, "bridge": bridge_ms}, len(text))
 
     return search
 

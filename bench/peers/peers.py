@@ -42,6 +42,9 @@ class Results:
     ms: Mapping[str, tuple[float, ...]]
     """Milliseconds for each query, by layer. `search` is in all of them; see the drivers."""
 
+    characters: tuple[int, ...] = ()
+    """The length of each answer as a model reads it; 0 where there is none."""
+
 
 def install(name: str, home: Path = _HOME) -> Path:
     """Return the Python of a peer's environment, made now unless it is there.
@@ -130,6 +133,7 @@ class Peer:
                 for key, times in answer.items()
                 if key.startswith("ms_")
             },
+            characters=tuple(answer["characters"]),
         )
 
     def close(self) -> None:

@@ -1,9 +1,10 @@
 """The JSON-lines conversation between the bench and a peer's driver.
 
 The first line in is `{"tools": PATH, "limit": K}`; the answer is `{"ready": N, "build_ms": T}`.
-Every later line in is `{"queries": [...]}`; the answer is `{"names": [[...]], "ms_LAYER": [...]}`
-with one entry a query, in order. Times are taken inside the driver, so pipes and JSON are not in
-them. Only the standard library is imported here: a peer's environment has nothing of ours.
+Every later line in is `{"queries": [...]}`; the answer is `{"names": [[...]], "characters": [...],
+"ms_LAYER": [...]}` with one entry a query, in order. Times are taken inside the driver, so pipes
+and JSON are not in them. Only the standard library is imported here: a peer's environment has
+nothing of ours.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Found(NamedTuple):
     names: list[str]
     ms: dict[str, float]
     """Milliseconds by layer: `search`, `bridge`, ..."""
+    characters: int = 0
+    """How long the answer is that a model reads; 0 where there is none."""
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -74,4 +77,5 @@ def serve(load: Callable[[Sequence[Tool], int], Callable[[str], Found]]) -> None
         found = [search(query) for query in json.loads(line)["queries"]]
         layers = list(found[0].ms) if found else []
         ms = {f"ms_{layer}": [each.ms[layer] for each in found] for layer in layers}
-        answer({"names": [each.names for each in found], **ms})
+        characters = [each.characters for each in found]
+        answer({"names": [each.names for each in found], "characters": characters, **ms})

@@ -1,7 +1,6 @@
-"""Search and describe answers as texts that stay inside a token budget.
+"""Definitions and lists of tools as texts that stay inside a token budget.
 
-Best hits first: every need's first hit before any need's second, in full while there is
-room, by name alone after that. What is left out is counted.
+What is left out is counted.
 """
 
 from __future__ import annotations
@@ -14,113 +13,17 @@ from toolfold._bounds import cut, visible
 from toolfold._definitions import without_unused_definitions
 from toolfold._json_values import compact
 from toolfold._signature import signature
-from toolfold.answer import Hit
 from toolfold.catalog import Catalog
 from toolfold.tokens import TokenCounter
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["Listing", "describe_text", "listing_text", "names_text", "search_text"]
-
-Group = tuple[str, tuple[Hit, ...], Tool | None]
+__all__ = ["Listing", "definition", "describe_text", "fitting", "listing_text", "names_text"]
 
 _SPARE_TOKENS = 48
-_SOURCES_SHOWN = (30, 10, 3, 0)
 _DEPTH = 64
 _TEXT_LIMITS = (2_000, 400, 80, 0)
 _SCHEMA_TEXTS = frozenset({"description", "title", "examples", "$comment", "markdownDescription"})
 _NAMED_SCHEMAS = frozenset({"properties", "$defs", "definitions", "patternProperties"})
-
-
-def search_text(
-    groups: Sequence[Group],
-    *,
-    folded: Catalog,
-    budget: int,
-    count: TokenCounter,
-    fruitless: int,
-    foot: str,
-    in_full: bool,
-    needs_left_out: int = 0,
-) -> str:
-    """Return the answer to a search, need by need.
-
-    Args:
-        groups: The needs, each with its hits and the core tool that it names.
-        folded: The tools that were searched.
-        budget: How many tokens the answer may take.
-        count: Counts them.
-        fruitless: How many searches in a row have found nothing.
-        foot: What stands below hits.
-        in_full: Whether a hit is shown with its whole definition, where there is room.
-        needs_left_out: How many needs were not searched.
-    """
-    room = budget - _SPARE_TOKENS
-    heads: list[str] = []
-    for group in groups:
-        head = _head(group, folded, fruitless, room, count)
-        room -= count(head) + 1
-        if heads and room < 0:
-            break
-        heads.append(head)
-    needs_left_out += len(groups) - len(heads)
-    groups = groups[: len(heads)]
-    lines: list[list[str]] = [[] for _ in groups]
-    shown: set[str] = set()
-    left_out = 0
-    depth = max((len(hits) for _, hits, _ in groups), default=0)
-    for rank in range(depth):
-        for (_, hits, _), own in zip(groups, lines, strict=True):
-            if rank >= len(hits):
-                continue
-            line = _line(hits[rank], shown, room, count, in_full)
-            if line is None:
-                left_out += 1
-                continue
-            room -= count(line) + 1
-            own.append(line)
-            shown.add(hits[rank].name)
-    parts = ["\n".join([head, *own]) for head, own in zip(heads, lines, strict=True)]
-    if left_out:
-        parts.append(prompts.hits_left_out(left_out))
-    if needs_left_out:
-        parts.append(prompts.needs_left_out(needs_left_out))
-    if shown:
-        parts.append(foot)
-    return "\n".join(parts)
-
-
-def _head(group: Group, folded: Catalog, fruitless: int, room: int, count: TokenCounter) -> str:
-    need, hits, core = group
-    lines = [prompts.call_directly(core.shown_name)] if core else []
-    if hits:
-        lines.append(prompts.found(len(hits), need, len(folded)))
-    elif not core:
-        lines.append(_no_match(need, folded, fruitless, room, count))
-    return "\n".join(lines)
-
-
-def _no_match(need: str, folded: Catalog, fruitless: int, room: int, count: TokenCounter) -> str:
-    """Return the answer to a need that no tool serves, with the sources there is room for."""
-    text = ""
-    for at_most in _SOURCES_SHOWN:
-        text = prompts.no_match(
-            need, len(folded), folded.sources, fruitless, sources_at_most=at_most
-        )
-        if count(text) <= room:
-            break
-    return text
-
-
-def _line(hit: Hit, shown: set[str], room: int, count: TokenCounter, in_full: bool) -> str | None:
-    """Return a hit in the fullest form there is room for, or None."""
-    short = prompts.hit_in_short(hit.tool.shown_name)
-    forms = [prompts.hit(hit.signature, hit.source, hit.summary), short]
-    if in_full:
-        forms.insert(0, prompts.hit_in_full(_definition(hit.tool, None)))
-    for form in [short] if hit.name in shown else forms:
-        if count(form) < room:
-            return form
-    return None
 
 
 def names_text(folded: Catalog, budget: int, count: TokenCounter) -> str:
@@ -174,17 +77,17 @@ def describe_text(
 
 
 def _shown(tool: Tool, budget: int, count: TokenCounter) -> str:
-    whole = _definition(tool, None)
+    whole = definition(tool, None)
     if count(whole) <= budget:
         return whole
     for limit in _TEXT_LIMITS:
-        shorter = f"{_definition(tool, limit)} {prompts.description_cut()}"
+        shorter = f"{definition(tool, limit)} {prompts.description_cut()}"
         if count(shorter) <= budget:
             return shorter
     return prompts.schema_cut(signature(tool))
 
 
-def _definition(tool: Tool, text_limit: int | None) -> str:
+def definition(tool: Tool, text_limit: int | None) -> str:
     """Return name, description and parameters as one line of JSON.
 
     Args:

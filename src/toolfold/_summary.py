@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from toolfold._bounds import cut, first_sentence, sentences
 
-__all__ = ["SUMMARY_LIMIT", "summary"]
+__all__ = ["SUMMARY_LIMIT", "few_words", "summary"]
 
 SUMMARY_LIMIT = 160
 """How many characters of a description a hit carries."""
@@ -22,6 +22,14 @@ _READ_AT_MOST = 2_000
 _SHARE = 72
 """How many of them are left at least to the first sentence and to the rules where there are both,
 and twice that to them together."""
+
+_FEW = 6
+_FEW_LIMIT = 42
+_ENDS = ".,;:!?()[]\"'`…"
+_HANGING = frozenset(
+    "a an the all of in on at to for by with from and or your given specific".split()
+)
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -79,6 +87,27 @@ def summary(description: str, name: str = "") -> str:
     rules.sort(key=lambda rule: _DEPRECATED.search(rule) is None)
     told = _told(rules, max(2 * _SHARE - len(first), _SHARE))
     return f"{cut(first, 2 * _SHARE - len(told))} {told}"
+
+
+def few_words(description: str, name: str) -> str:
+    """Return the first words of a description, or nothing where the name says them already.
+
+    Args:
+        description: What the tool says of itself.
+        name: Its name.
+    """
+    words = first_sentence(description, SUMMARY_LIMIT).split()[:_FEW]
+    while words and (words[-1].lower() in _HANGING or sum(map(len, words)) > _FEW_LIMIT):
+        words.pop()
+    said = {_bare(word) for word in _NAME_WORD.findall(name)}
+    if all(_bare(word) in said for word in words if word.lower() not in _HANGING):
+        return ""
+    return " ".join(words).rstrip(_ENDS)
+
+
+def _bare(word: str) -> str:
+    """Return a word without what its forms differ in most: case, marks and a plural's end."""
+    return word.lower().strip(_ENDS).removesuffix("s")
 
 
 def _told(rules: Sequence[str], limit: int) -> str:

@@ -11,7 +11,11 @@ from toolfold._summary import summary
 from toolfold.session import Session
 from toolfold.tool import Json, Tool
 
-__all__ = ["Answer", "Hit", "Invocation"]
+__all__ = ["Answer", "Hit", "Invocation", "Shown"]
+
+Shown = Literal["signature", "name", "companion"]
+"""How a hit stands in an answer: with its signature, by name behind those, or by name as a
+tool that may be needed beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,9 @@ class Hit:
 
     need: str
     """The need it answers: the query, or one part of it."""
+
+    shown: Shown = "signature"
+    """How the answer shows it. What has its signature there is revealed, and nothing else."""
 
     @property
     def name(self) -> str:
@@ -59,7 +66,7 @@ class Answer:
     """Whether the model made a mistake. No match is none."""
 
     hits: tuple[Hit, ...] = ()
-    """What a search found, best first, need by need."""
+    """What a search shows, best first, need by need, and companions behind all others."""
 
     tools: tuple[Tool, ...] = ()
     """What a describe described."""
@@ -69,6 +76,12 @@ class Answer:
 
     meant: Tool | None = None
     """Of a call that is not run: the tool it was of, where there is one for the caller."""
+
+    @property
+    def found(self) -> tuple[Tool, ...]:
+        """The tools that it shows with what they take, each once: found, or described."""
+        found = [hit.tool for hit in self.hits if hit.shown == "signature"]
+        return tuple(dict.fromkeys(found or self.tools))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from toolfold import prompts
 from toolfold._bounds import one_line, visible
+from toolfold._companions import companions
+from toolfold._composition import ComposedNeed, composed, is_weak
 from toolfold._missed import missed
-from toolfold._render import Group, describe_text, fitting, names_text, search_text
+from toolfold._render import describe_text, fitting, names_text
+from toolfold._search_page import search_text
 from toolfold._signature import signature
 from toolfold._suggestions import suggested
 from toolfold.absent import AbsentSource
@@ -39,6 +42,21 @@ _WRAPPING = "\"'`“”‘’ \t\n"
 _OTHER_KEYS = ("parameters", "args", "input", "params")
 _NAMESPACE = "functions."
 _WORD = re.compile(r"[^\W_]")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W_A-Za-z]+")
+_CONSIDERED = 25
+"""How many matches of a need are looked at: the hits, and behind them its companions."""
+
+
+class _Found(NamedTuple):
+    """What one need of a search comes to."""
+
+    need: ComposedNeed
+    core: Tool | None
+    """The core tool whose exact name it is, if any."""
+    others: tuple[Hit, ...] = ()
+    """What follows its hits and may stand beside them."""
+    has_companions: bool = False
+    """Whether anything may stand beside its hits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,28 +204,37 @@ class Bridge:
         ]
         if not needs:
             return self._without_need(strategy, query, session)
-        limit = strategy.limit(_number(arguments.get("limit")), self.settings)
-        groups = [(need, *self._found(need, limit)) for need in needs[:_NEEDS_AT_MOST]]
-        hits = tuple(hit for _, found, _ in groups for hit in found)
-        fruitful = any(found or core for _, found, core in groups)
-        session = (
-            session.reveal(hit.name for hit in hits) if fruitful else session.searched_in_vain()
-        )
-        note = self._absence(needs[:_NEEDS_AT_MOST], groups, limit)
+        asked = _number(arguments.get("limit"))
+        limit = strategy.limit(asked, self.settings)
+        # One that was asked for is one: nothing stands behind it.
+        has_names = bool(strategy.names_lead) and (asked is None or limit > 1)
+        found = [self._found(need, limit, has_names) for need in needs[:_NEEDS_AT_MOST]]
+        fruitful = any(one.need.hits or one.core for one in found)
+        if not fruitful:
+            session = session.searched_in_vain()
+        note = self._absence(found, limit)
         if strategy.lists_names and not fruitful:
             text = prompts.no_match(needs[0], len(self.folded), {}, session.fruitless) + note
             return Answer(f"{text}\n{self._names(text)}", session=session)
-        text = search_text(
-            groups,
+        with_others = [one for one in found if one.has_companions]
+        page = search_text(
+            [(one.need, one.core) for one in found],
+            companions(
+                [one.need.hits for one in with_others],
+                [one.others for one in with_others],
+                self.folded,
+            ),
             folded=self.folded,
             budget=self.settings.search_max_tokens - self.count(note),
             count=self.count,
             fruitless=session.fruitless,
-            foot=self.names.said(strategy.hits_foot),
-            in_full=strategy.shows_definitions,
-            needs_left_out=len(needs) - len(groups),
+            strategy=strategy,
+            names=self.names,
+            needs_left_out=len(needs) - len(found),
         )
-        return Answer(text + note, hits=hits, session=session)
+        if fruitful:
+            session = session.reveal(h.name for h in page.hits if h.shown == "signature")
+        return Answer(page.text + note, hits=page.hits, session=session)
 
     def _without_need(self, strategy: Strategy, query: Json, session: Session) -> Answer:
         """Return the answer to a blank query: a mistake, or a way to browse."""
@@ -217,13 +244,32 @@ class Bridge:
         text = self.names.said(prompts.QUERY_MISSING) if missing else prompts.BLANK_QUERY
         return _mistake(text, session)
 
-    def _found(self, need: str, limit: int) -> tuple[tuple[Hit, ...], Tool | None]:
-        """Return the hits of a need, and the core tool whose exact name it is, if any."""
-        hits = self.search(need, limit)
-        named = _named(self.catalog, need)
-        return hits, named if named is not None and named.name not in self.folded else None
+    def _found(self, need: str, limit: int, has_names: bool) -> _Found:
+        """Return what one need finds, and how it is shown.
 
-    def _absence(self, needs: Sequence[str], groups: Sequence[Group], limit: int) -> str:
+        Args:
+            need: What was asked for.
+            limit: How many hits may have their signatures.
+            has_names: Whether names follow them.
+        """
+        named = _named(self.catalog, need)
+        core = named if named is not None and named.name not in self.folded else None
+        calibrated = self.ranker.calibrated
+        if named is not None and _is_literal(need, named):
+            hits = self.search(need, 1) if core is None else ()
+            return _Found(ComposedNeed(need, hits), core)
+        if not has_names:
+            hits = self.search(need, limit)
+            return _Found(
+                ComposedNeed(need, hits, is_weak=is_weak(hits, calibrated=calibrated)), core
+            )
+        hits = self.search(need, max(limit, _CONSIDERED))
+        shown = composed(need, hits, limit, self.count, calibrated=calibrated)
+        named = {hit.name for hit in shown.hits}
+        others = tuple(hit for hit in hits if hit.name not in named)
+        return _Found(shown, core, others, has_companions=not shown.is_weak)
+
+    def _absence(self, found: Sequence[_Found], limit: int) -> str:
         """Return what stands below a search of which something may be missing, or nothing.
 
         Where a need was found nothing for, all sources that are not there may have it.
@@ -231,10 +277,11 @@ class Bridge:
         if not self.absent:
             return ""
         away = self.absent
-        if all(found or core for _, found, core in groups):
-            found = {hit.source for _, hits, _ in groups for hit in hits if hit.source}
+        if all(one.need.hits or one.core for one in found):
+            needs = [one.need.text for one in found]
+            sources = {hit.source for one in found for hit in one.need.signatures if hit.source}
             ranker, floor = self._embedded_ranker, self.settings.relevance_floor
-            away = missed(away, needs, self.folded, found, ranker, floor=floor, limit=limit)
+            away = missed(away, needs, self.folded, sources, ranker, floor=floor, limit=limit)
         budget = self.settings.search_max_tokens // 3
         return f"\n{text}" if (text := self._said_of(away, budget)) else ""
 
@@ -382,6 +429,20 @@ def _named(catalog: Catalog, text: str) -> Tool | None:
     bare = text.strip()
     inner = bare[1:-1] if len(bare) > 2 and bare[0] in _WRAPPING and bare[-1] in _WRAPPING else ""
     return catalog.meant(text) or catalog.meant(inner) or catalog.meant(text.strip(_WRAPPING))
+
+
+def _is_literal(text: str, tool: Tool) -> bool:
+    """Whether a text that names a tool can mean nothing else: it is quoted, or no plain word.
+
+    `create_issue` is such a text; `search` is not, nor is "create issue", unless that is
+    the name to the letter.
+    """
+    bare = text.strip()
+    inner = bare.strip(_WRAPPING)
+    if inner != bare:
+        return True
+    is_name = not any(map(str.isspace, bare)) or bare in (tool.name, tool.bare_name)
+    return is_name and len(_WORDS.findall(bare)) > 1
 
 
 def _needs(query: Json, catalog: Catalog, *, together: bool) -> list[str]:

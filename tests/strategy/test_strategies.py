@@ -19,7 +19,10 @@ EVERY = pytest.mark.parametrize("strategy", get_args(StrategyName))
 
 def tools(mark: str, count: int = 20) -> list[Tool]:
     """Tools that no other test has, so that nothing about them is known yet."""
-    return [Tool(f"{mark}_{i}", f"Does thing {i} of {mark}.", source=mark) for i in range(count)]
+    takes = {"type": "object", "properties": {"what": {"type": "string"}}}
+    return [
+        Tool(f"{mark}_{i}", f"Does thing {i} of {mark}.", takes, source=mark) for i in range(count)
+    ]
 
 
 def folded_with(strategy: str, own: list[Tool], **more: Any) -> Any:

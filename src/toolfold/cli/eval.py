@@ -14,7 +14,7 @@ from toolfold.cli import options
 from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
-from toolfold.evaluation import Result, load_corpus, measure
+from toolfold.evaluation import AnswerResult, Result, load_corpus, measure, measure_answers
 from toolfold.evaluation.measure import mean_curve
 from toolfold.settings import Settings
 from toolfold.tool import Json, is_object
@@ -28,6 +28,7 @@ _COLUMNS = (
 @click.command("eval", short_help="Measure search on labelled requests")
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
 @click.option("--queries", metavar="FILE", help="Requests to take in place of DIR's own")
+@click.option("--answers", is_flag=True, help="Measure what the answers to a model hold and cost")
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
 @setting_option(
     Settings, "ranker", "--ranker", "rankers", multiple=True, help="How to rank; repeatable"
@@ -52,6 +53,7 @@ _COLUMNS = (
 def command(
     folders: tuple[str, ...],
     queries: str | None,
+    answers: bool,
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
@@ -85,6 +87,7 @@ def command(
     if compare and not page:
         raise click.UsageError("--compare has nowhere to be shown: add --page FILE")
     earlier = {Path(file).stem: _read_run(file) for file in compare}
+    told: list[AnswerResult] = []
     results: list[Result] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
         try:
@@ -101,6 +104,7 @@ def command(
             settings = options.open_settings(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
+            told += [measure_answers(corpus, settings)] if answers else []
             label = f"{corpus.name} {ranker or ''}"
             with click.progressbar(
                 length=len(corpus.requests), label=label, file=sys.stderr,
@@ -109,12 +113,34 @@ def command(
                 result = measure(corpus, settings, progress=lambda: bar.update(1))
             results.append(result)
             if as_json:
-                click.echo(json.dumps(result.as_json(), ensure_ascii=False))
+                row = {**result.as_json(), **_of_answers(told)}
+                click.echo(json.dumps(row, ensure_ascii=False))
     _draw(results, plot, page, earlier)
     if not as_json:
         _print(results, by_category)
         if floor_curve:
             _print_curve(results)
+        _print_answers(told)
+
+
+def _of_answers(told: list[AnswerResult]) -> dict[str, Any]:
+    """Return what the answers to the last corpus hold and cost, if that was measured."""
+    measured = told[-1].metrics if told else {}
+    return {"answers": {k: round(v, 4) for k, v in measured.items()}} if told else {}
+
+
+def _print_answers(told: list[AnswerResult]) -> None:
+    """Print what the answers hold and cost."""
+    if not told:
+        return
+    heads = list(dict.fromkeys(key for result in told for key in result.metrics))
+    rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
+    for result in told:
+        values = ((head, result.metrics.get(head)) for head in heads)
+        cells = ["-" if v is None else f"{v:.{0 if 'tokens' in h else 3}f}" for h, v in values]
+        rows.append([f"{result.corpus} {result.ranker}", *cells])
+    click.echo("\nwhat the answers hold and cost")
+    options.print_table(rows)
 
 
 def _draw(

@@ -391,8 +391,7 @@ def _answer_record(
     answer: Answer, name: str, role: str | None, arguments: Json, origin: Origin, seconds: float
 ) -> SearchRecord:
     discovers = role not in (None, prompts.TOOL_CALL)
-    tools = [hit.tool for hit in answer.hits] or list(answer.tools)
-    found = tuple(dict.fromkeys(tool.shown_name for tool in tools)) if discovers else ()
+    found = tuple(tool.shown_name for tool in answer.found) if discovers else ()
     read = read_arguments(arguments) if discovers else {}
     query = "" if isinstance(read, str) else read.get("query", read.get("queries"))
     return SearchRecord(
@@ -400,7 +399,7 @@ def _answer_record(
         principal=origin.principal,
         session=origin.session,
         query=str(query or "")[:_QUERY_LIMIT],
-        hits=len(answer.hits),
+        hits=sum(hit.shown == "signature" for hit in answer.hits),
         seconds=seconds,
         name=name,
         role=role,

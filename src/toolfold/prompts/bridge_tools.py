@@ -17,6 +17,7 @@ __all__ = [
     "FULL",
     "NAMED_TEXTS",
     "SHORT",
+    "STUB_PARAMETERS",
     "TEXTS",
     "TOOL_CALL",
     "TOOL_DESCRIBE",
@@ -94,25 +95,15 @@ class Texts:
     describe_name: str
     call: str
     guidance: str
-    stub: str
-    """What stands for the parameters of a stub."""
-
     stub_search: str
     stub_query: str
     stub_guidance: str
     reveal_search: str
     reveal_guidance: str
 
-    @property
-    def stub_parameters(self) -> Mapping[str, Json]:
-        """The parameters of a stub."""
-        return {
-            "type": "object",
-            "properties": {},
-            "additionalProperties": True,
-            "description": self.stub,
-        }
 
+STUB_PARAMETERS: Mapping[str, Json] = {"type": "object", "properties": {}}
+"""What stands for the parameters of a stub. How to load them is said once, by the search tool."""
 
 _REVEAL_SEARCH = (
     "Find tools that are not listed here, by what they do. What is found is then listed: call "
@@ -128,8 +119,8 @@ FULL = Texts(
     call="Run a found tool. Listed tools are called directly instead.",
     guidance="Not all of your tools are listed. Before you say that something cannot be done, look "
     "for a tool with tool_search, then run it with tool_call. Call listed tools directly.",
-    stub="Call tool_search with this tool's name to load its parameters.",
-    stub_search="Load the parameters of tools listed without them, by name or by what they do.",
+    stub_search="Load the parameters of tools listed without them, by name or by what they do: "
+    "first this, then the tool.",
     stub_query="A tool's name, or what you need; empty lists all names",
     stub_guidance="Some of your tools are listed without their parameters. Before you use one, "
     "call tool_search with its name to load them.",
@@ -146,7 +137,6 @@ SHORT = Texts(
     describe_name="",
     call="Run a tool that tool_search found.",
     guidance="No listed tool fits? First call tool_search, then tool_call with a name it found.",
-    stub="Call tool_search first.",
     stub_search="Load a tool's parameters before you call it.",
     stub_query="The tool's name",
     stub_guidance="Before you use a tool without parameters, call tool_search with its name.",

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from toolfold.prompts.wording import plural, quoted, source_counts, source_name
 
 __all__ = [
+    "ALSO",
+    "ALSO_UNLISTED",
     "BLANK_QUERY",
     "FRUITLESS_AT_MOST",
     "HITS_FOOT",
@@ -14,14 +16,18 @@ __all__ = [
     "NAME_MISSING",
     "QUERY_MISSING",
     "REVEALED_FOOT",
+    "also",
+    "beside",
     "description_cut",
     "found",
     "hit",
     "hit_in_full",
     "hit_in_short",
     "hits_left_out",
+    "named_hit",
     "names_left_out",
     "names_there_are",
+    "nearest",
     "needs_left_out",
     "no_match",
     "schema_cut",
@@ -40,6 +46,11 @@ def found(count: int, query: str, searched: int) -> str:
     return f"{count} of {plural(searched, 'tool')} for {quoted(query)}:"
 
 
+def nearest(query: str) -> str:
+    """Head of a need's hits where even the best is probably none."""
+    return f"No close match for {quoted(query)}; nearest:"
+
+
 def hit(signature: str, source: str | None, summary: str) -> str:
     """Return one hit."""
     origin = f" [{source_name(source)}]" if source else ""
@@ -54,6 +65,27 @@ def hit_in_full(definition: str) -> str:
 def hit_in_short(name: str) -> str:
     """Return one hit that has been shown before, or for which there is no more room."""
     return f"- {name}"
+
+
+ALSO = "Also (tool_describe first):"
+"""Before the hits that are shown by name."""
+ALSO_UNLISTED = "Also, not listed (search for the name):"
+"""The same where hits with signatures join the list of tools."""
+
+
+def also(lead: str, hits: Sequence[str]) -> str:
+    """Return the line of a need's hits that are shown by name."""
+    return f"{lead} {', '.join(hits)}"
+
+
+def named_hit(name: str, words: str) -> str:
+    """Return one hit by name, with a few words about it where there are some."""
+    return f"{name} ({words})" if words else name
+
+
+def beside(names: Sequence[str]) -> str:
+    """Return the line of tools that may be needed beside the hits."""
+    return f"May be needed too: {', '.join(names)}"
 
 
 def hits_left_out(count: int) -> str:

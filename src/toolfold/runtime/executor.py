@@ -217,5 +217,4 @@ def _found(role: str | None, answer: Answer) -> tuple[str, ...] | None:
     """Return what a search or a describe named; None of any other call."""
     if role in (None, prompts.TOOL_CALL):
         return None
-    tools = [hit.tool for hit in answer.hits] or list(answer.tools)
-    return tuple(dict.fromkeys(tool.shown_name for tool in tools))
+    return tuple(tool.shown_name for tool in answer.found)

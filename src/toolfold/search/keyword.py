@@ -1,13 +1,14 @@
 """The simple ranker of the stub strategy: words in the name count three, elsewhere one.
 
-Predictable rather than clever: each word of the query that is part of the name scores 3,
-else 1 if it is part of the description; a query that is exactly a name gets 100 more;
-what scores less than half of the best is dropped; eight tools at most.
+Predictable rather than clever: each word of the query that begins a word of the name scores
+3, else 1 if it begins a word of the description; a query that is exactly a name gets 100 more;
+what scores less than half of the best is dropped; eight tools at most. Where no tool scores,
+words are looked for inside others, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolfold.search.ranker import Match
@@ -21,6 +22,7 @@ EXACT_NAME_BONUS = 100
 HITS_AT_MOST = 8
 """The most that a search finds, and the most that a stub search reveals at once."""
 
+_Fits = Callable[[str, str], bool]
 _DESCRIPTION_LIMIT = 4_000
 _WRAPPING = "\"'`.,;:!?()[]{}<>*"
 
@@ -51,14 +53,7 @@ class KeywordSearcher:
 
     def search(self, query: str, limit: int) -> Sequence[Match]:
         """Return the tools that score at least half of the best one."""
-        wanted = _words(query)
-        whole = query.lower().strip().strip(_WRAPPING)
-        matches: list[Match] = []
-        for position, (name, description) in enumerate(self._texts):
-            score = sum(score for _, score in _shares(wanted, name, description))
-            score += EXACT_NAME_BONUS if whole == name else 0
-            if score:
-                matches.append(Match(position, float(score)))
+        matches = self._matches(query, _begins) or self._matches(query, _holds)
         if not matches:
             return ()
         matches.sort(key=lambda match: -match.score)
@@ -66,10 +61,24 @@ class KeywordSearcher:
         kept = [match for match in matches if match.score >= least]
         return kept[: min(limit, HITS_AT_MOST)]
 
+    def _matches(self, query: str, fits: _Fits) -> list[Match]:
+        """Return the tools that score, in the order of the list."""
+        wanted = _words(query)
+        whole = query.lower().strip().strip(_WRAPPING)
+        matches: list[Match] = []
+        for position, (name, description) in enumerate(self._texts):
+            score = sum(score for _, score in _shares(wanted, name, description, fits))
+            score += EXACT_NAME_BONUS if whole == name else 0
+            if score:
+                matches.append(Match(position, float(score)))
+        return matches
+
     def explain(self, query: str, position: int) -> str:
         """Name the words that match, each with its score."""
         name, description = self._texts[position]
-        shares = _shares(_words(query), name, description)
+        wanted = _words(query)
+        shares = _shares(wanted, name, description, _begins)
+        shares = shares or _shares(wanted, name, description, _holds)
         return "words " + ", ".join(f"{word} {score}" for word, score in shares)
 
 
@@ -78,11 +87,30 @@ def _words(query: str) -> list[str]:
     return [word for word in words if word]
 
 
-def _shares(wanted: Sequence[str], name: str, description: str) -> list[tuple[str, int]]:
+def _begins(word: str, text: str) -> bool:
+    """Whether a word begins a word of a text; a plural's end and the like may follow."""
+    place = text.find(word)
+    while place > 0 and text[place - 1].isalnum() and word[0].isalnum() and _is_spaced(word):
+        place = text.find(word, place + 1)
+    return place >= 0
+
+
+def _is_spaced(word: str) -> bool:
+    """Whether a word is of a script that has spaces between words."""
+    return word < "\u0e00"
+
+
+def _holds(word: str, text: str) -> bool:
+    return word in text
+
+
+def _shares(
+    wanted: Sequence[str], name: str, description: str, fits: _Fits
+) -> list[tuple[str, int]]:
     shares: list[tuple[str, int]] = []
     for word in wanted:
-        if word in name:
+        if fits(word, name):
             shares.append((word, NAME_SCORE))
-        elif word in description:
+        elif fits(word, description):
             shares.append((word, DESCRIPTION_SCORE))
     return shares

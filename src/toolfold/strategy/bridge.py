@@ -28,6 +28,7 @@ class BridgeStrategy:
     answers = frozenset(prompts.BRIDGE_NAMES)
     reveals = False
     hits_foot = prompts.HITS_FOOT
+    names_lead = prompts.ALSO
     shows_definitions = False
     takes_one_need = False
     lists_names = False

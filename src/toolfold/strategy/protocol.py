@@ -75,6 +75,14 @@ class Strategy(Protocol):
         ...
 
     @property
+    def names_lead(self) -> str:
+        """What stands before hits that are shown by name.
+
+        Empty where none are: then every hit has its signature, and there are no companions.
+        """
+        ...
+
+    @property
     def shows_definitions(self) -> bool:
         """Whether a hit is shown with its whole definition, where there is room."""
         ...

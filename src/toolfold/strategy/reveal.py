@@ -22,3 +22,4 @@ class RevealStrategy(BridgeStrategy):
     name = "reveal"
     reveals = True
     hits_foot = prompts.LISTED_FOOT
+    names_lead = prompts.ALSO_UNLISTED

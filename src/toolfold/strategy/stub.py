@@ -1,18 +1,26 @@
-"""Names and descriptions without parameters, until a search loads them."""
+"""Names and descriptions without parameters, until a search loads them.
+
+A tool whose parameters are no longer than what would stand for them keeps them.
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from toolfold import prompts
+from toolfold._json_values import compact
+from toolfold._memo import Memo
 from toolfold.catalog import Catalog
 from toolfold.search.keyword import HITS_AT_MOST
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.strategy.protocol import ListChange
 from toolfold.tokens import TokenCounter
+from toolfold.tool import Tool
 
 __all__ = ["StubStrategy"]
+
+_SHORTER: Memo[str, bool] = Memo(16_384)
 
 
 class StubStrategy:
@@ -24,6 +32,7 @@ class StubStrategy:
     answers = frozenset({prompts.TOOL_SEARCH})
     reveals = True
     hits_foot = prompts.REVEALED_FOOT
+    names_lead = ""
     shows_definitions = True
     takes_one_need = True
     lists_names = True
@@ -44,11 +53,18 @@ class StubStrategy:
         bridge = prompts.bridge_names(settings.bridge_prefix)
         texts = prompts.texts_of(settings.bridge_texts, bridge)
         revealed = frozenset(session.revealed)
-        hidden = [name for name in folded.names if name not in revealed]
+        hidden = [t.name for t in folded if t.name not in revealed and _is_shorter(t)]
         return ListChange(
-            records=dict.fromkeys(hidden, texts.stub_parameters),
+            records=dict.fromkeys(hidden, prompts.STUB_PARAMETERS),
             added=(prompts.stub_search_tool(len(folded), texts, bridge),),
             guidance=texts.stub_guidance,
             hidden=hidden,
             left=0,
         )
+
+
+def _is_shorter(tool: Tool) -> bool:
+    """Whether a stub is shorter than the parameters that it would stand for."""
+    return _SHORTER.get_or(
+        tool.digest, lambda: len(compact(tool.parameters)) > len(compact(prompts.STUB_PARAMETERS))
+    )

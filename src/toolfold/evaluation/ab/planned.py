@@ -3,8 +3,9 @@
 The plan says what the model needs, in which words it would search for it, which tool that
 is and with which arguments. How it gets there follows from what it sees: a tool that is
 listed with its parameters is called; one behind the bridge is searched for, and called
-only once its name stood in an answer; a stub is loaded by its name first. A tool that a
-search does not find is looked for once more in other words, then given up.
+only once its signature stood in an answer; one that was only named is described first; a
+stub is loaded by its name first. A tool that a search does not find is looked for once more
+in other words, then given up.
 
 It decides from the request alone, so that the same plan runs under any strategy.
 """
@@ -20,6 +21,7 @@ from toolfold.evaluation.ab.transcript_reading import (
     discovered,
     last_turn,
     made,
+    named,
     real_call,
     searched_needs,
     users_own,
@@ -139,9 +141,11 @@ class PlannedModel:
         if not view.bridge:
             names = dict.fromkeys(view.listed_name(need) for need in wanted)
             return [(prompts.TOOL_SEARCH, {"query": name}) for name in names if name]
-        words = dict.fromkeys(view.wording(need) for need in wanted)
+        names = dict.fromkeys(str(need.tool) for need in wanted if view.names(need))
+        words = dict.fromkeys(view.wording(need) for need in wanted if not view.names(need))
         query = " | ".join(word for word in words if word)
-        return [(prompts.TOOL_SEARCH, {"query": query})]
+        describes = [(prompts.TOOL_DESCRIBE, {"name": ", ".join(names)})] if names else []
+        return [*describes, *([(prompts.TOOL_SEARCH, {"query": query})] if query else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,10 @@ class _View:
     """The tools of the request, and whether they come with their parameters."""
 
     known: frozenset[str]
-    """The names it has read or used."""
+    """The names it has read with what they take, or used."""
+
+    named: frozenset[str]
+    """The names it has read without."""
 
     described: frozenset[str]
     """The names whose full schema it has read."""
@@ -176,6 +183,7 @@ class _View:
         return cls(
             listed=dict(_listed(record) for record in request.tools),
             known=frozenset(discovered(request.messages)),
+            named=frozenset(named(request.messages)),
             described=frozenset(
                 line.partition('{"name":"')[2].partition('"')[0]
                 for item in described
@@ -210,7 +218,7 @@ class _View:
         """Whether there is still something to try."""
         if any(name in self.failed for name in _names(need)):
             return False
-        if self.can_call(need):
+        if self.can_call(need) or self.names(need):
             return True
         if prompts.TOOL_SEARCH not in self.listed:
             return False
@@ -219,11 +227,22 @@ class _View:
     def lists(self, need: Need) -> bool:
         """Whether the tool is listed with its parameters."""
         name = self.listed_name(need)
-        return name is not None and self.listed[name]
+        return name is not None and (self.listed[name] or not self.has_stubs)
+
+    @property
+    def has_stubs(self) -> bool:
+        """Whether a tool without parameters may be one whose parameters are not loaded."""
+        return prompts.TOOL_SEARCH in self.listed and prompts.TOOL_DESCRIBE not in self.listed
+
+    def names(self, need: Need) -> bool:
+        """Whether the model has read of the tool, and can ask what it takes."""
+        is_read = need.tool in self.named and need.tool not in self.described
+        return is_read and prompts.TOOL_DESCRIBE in self.listed
 
     def can_call(self, need: Need) -> bool:
         """Whether the model can call the tool at once."""
-        return self.lists(need) or (self.bridge and need.tool in self.known)
+        can_reach = self.bridge or self.listed_name(need) is not None
+        return self.lists(need) or (can_reach and need.tool in self.known)
 
     def listed_name(self, need: Need) -> str | None:
         """Return the name under which the tool is listed, if it is."""
@@ -256,8 +275,7 @@ def _listed(record: Json) -> tuple[str, bool]:
     """Return a tool's name, and whether it comes with its parameters."""
     function: Mapping[str, Json] = record["function"]
     parameters: Mapping[str, Json] = function.get("parameters") or {}
-    is_stub = parameters.get("description") in {texts.stub for texts in prompts.TEXTS.values()}
-    return str(function["name"]), not is_stub
+    return str(function["name"]), parameters != prompts.STUB_PARAMETERS
 
 
 def _calls(named: Sequence[tuple[str, Mapping[str, Json]]]) -> Says:

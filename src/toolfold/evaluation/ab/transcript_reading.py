@@ -19,6 +19,7 @@ __all__ = [
     "discovered",
     "last_turn",
     "made",
+    "named",
     "real_call",
     "searched_needs",
     "turns_of",
@@ -27,6 +28,10 @@ __all__ = [
 
 _HIT = re.compile(r'^- (?!\{)([^\s(]+)(?=\(|$)|^(?:- )?\{"name":"([^"]+)"', re.MULTILINE)
 _EARLIER = re.compile(r"^\(Found earlier[^:]*: (.*?)(?: and [\d,]+ more)?\.\)", re.MULTILINE)
+_NAMED = re.compile(
+    rf"^(?:{re.escape(prompts.ALSO)}|{re.escape(prompts.beside(()).strip())}) (.+)$", re.MULTILINE
+)
+_FEW_WORDS = re.compile(r" \([^)]*\)(?=,|$)")
 _SIGNATURE = re.compile(r"(?:: |; )([^\s(;:]+)\(")
 
 
@@ -93,6 +98,16 @@ def discovered(messages: Sequence[Message]) -> set[str]:
             names.add(real[0])
         elif "Signature: " in text:  # a correction says how the tool is called
             names.update(_SIGNATURE.findall(text))
+    return names
+
+
+def named(messages: Sequence[Message]) -> set[str]:
+    """Return the names that a model has read in answers without what the tools take."""
+    names: set[str] = set()
+    for item in made(messages):
+        if item.result is not None and real_call(item.call) is None:
+            for line in _NAMED.findall(item.result.text):
+                names.update(_FEW_WORDS.sub("", line).split(", "))
     return names
 
 

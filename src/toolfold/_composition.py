@@ -1,0 +1,107 @@
+"""How a need's hits are shown: the likely ones with signatures, the others by name.
+
+A need has the room that as many signatures as it may have would take. Hits that are unlikely
+leave their part of it to names, of which there are many for one signature, and to a few words
+about each of them while there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from toolfold import prompts
+from toolfold._summary import few_words
+from toolfold.answer import Hit
+from toolfold.tokens import TokenCounter
+
+__all__ = ["ComposedNeed", "composed", "is_weak"]
+
+HITS_AT_LEAST = 10
+"""How many hits of a need are named, where there are so many: a right tool that is not among
+them is seldom among the next ten."""
+
+NEAR_ZERO = 0.002
+"""Below this probability a hit is left out: no right tool of the measured sets was lost by it."""
+
+LIKELY = 0.01
+"""How probable a hit must be beside the best one to be shown with its signature."""
+
+CLOSE = 0.5
+"""Below this probability the best hit is called a weak match: more likely wrong than right."""
+
+_SPARE_TOKENS = 48
+
+
+class ComposedNeed(NamedTuple):
+    """One need of a search, and what is shown for it."""
+
+    text: str
+    signatures: tuple[Hit, ...] = ()
+    names: tuple[tuple[Hit, str], ...] = ()
+    """The hits that are shown by name, each with a few words about it, or none."""
+    is_weak: bool = False
+    """Whether even the best hit is probably none."""
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """All of its hits, best first."""
+        return (*self.signatures, *(hit for hit, _ in self.names))
+
+
+def is_weak(hits: Sequence[Hit], *, calibrated: bool) -> bool:
+    """Whether the best hit of a need is probably none."""
+    return calibrated and bool(hits) and hits[0].score < CLOSE
+
+
+def composed(
+    need: str, hits: Sequence[Hit], limit: int, count: TokenCounter, *, calibrated: bool
+) -> ComposedNeed:
+    """Return which hits of a need are shown, and how.
+
+    Args:
+        need: What was asked for.
+        hits: The hits, best first, of which the first are shown.
+        limit: How many may have their signatures.
+        count: Counts tokens.
+        calibrated: Whether their scores are probabilities.
+    """
+    if not hits:
+        return ComposedNeed(need)
+    best, least = (hits[0].score, NEAR_ZERO) if calibrated else (0.0, 0.0)
+    head, *tail = hits[: max(limit, HITS_AT_LEAST)]
+    shown = [head, *(hit for hit in tail if hit.score >= least)]
+    cut = max(sum(hit.score >= LIKELY * best for hit in shown[:limit]), 1)
+    room = _SPARE_TOKENS + sum(_in_full(hit, count) for hit in hits[cut:limit])
+    named = _fitting(shown[cut:], room, count)
+    room -= sum(_by_name(hit, count) for hit in named)
+    names: list[tuple[Hit, str]] = []
+    for hit in named:
+        words = few_words(hit.tool.description, hit.tool.name)
+        cost = count(words) + 1 if words else 0
+        words, cost = (words, cost) if cost <= room - _SPARE_TOKENS else ("", 0)
+        room -= cost
+        names.append((replace(hit, shown="name"), words))
+    return ComposedNeed(
+        need, tuple(shown[:cut]), tuple(names), is_weak=is_weak(hits, calibrated=calibrated)
+    )
+
+
+def _fitting(hits: Sequence[Hit], room: int, count: TokenCounter) -> list[Hit]:
+    """Return the first hits whose names have room."""
+    kept: list[Hit] = []
+    for hit in hits:
+        room -= _by_name(hit, count)
+        if room < 0:
+            break
+        kept.append(hit)
+    return kept
+
+
+def _by_name(hit: Hit, count: TokenCounter) -> int:
+    return count(prompts.named_hit(hit.tool.shown_name, "")) + 1
+
+
+def _in_full(hit: Hit, count: TokenCounter) -> int:
+    return count(prompts.hit(hit.signature, hit.source, hit.summary)) + 1
