@@ -20,7 +20,7 @@ from toolfold._signature import signature
 from toolfold._suggestions import suggested
 from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Hit, Invocation
-from toolfold.arguments import check, compiles_at_once, read_arguments, unknown_faults
+from toolfold.arguments import check, compiles_at_once, read_arguments, with_unknown
 from toolfold.catalog import Catalog
 from toolfold.search import RANKERS, Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
@@ -330,9 +330,8 @@ class Bridge:
             text = prompts.unreadable_arguments(tool.shown_name, read, signature(tool))
             return self._not_run(tool, text, session)
         checked = check(tool, read)
-        faults = checked.faults
-        if not faults and self.settings.unknown_arguments == "refuse":
-            faults = unknown_faults(tool, checked.arguments)
+        refuses = self.settings.unknown_arguments == "refuse"
+        faults = with_unknown(tool, checked) if refuses else checked.faults
         if faults:
             text = prompts.bad_arguments(tool.shown_name, faults, signature(tool))
             return self._not_run(tool, text, session)
