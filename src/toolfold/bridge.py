@@ -230,7 +230,8 @@ class Bridge:
         """
         if not self.absent:
             return ""
-        away = self.absent
+        # Not all may be named: those that the search speaks of come first.
+        away = sorted(self.absent, key=lambda a: not any(map(a.is_named_in, needs)))
         if all(found or core for _, found, core in groups):
             found = {hit.source for _, hits, _ in groups for hit in hits if hit.source}
             ranker, floor = self._embedded_ranker, self.settings.relevance_floor
