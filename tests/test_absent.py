@@ -62,6 +62,16 @@ def test_a_search_that_finds_nothing_names_all_that_is_absent() -> None:
     assert "calendar is still starting." in answer
 
 
+def test_of_many_absent_sources_those_that_the_search_speaks_of_are_named() -> None:
+    others = [AbsentSource(f"other{i}", "ended with 1") for i in range(9)]
+
+    answer = text("tool_search", {"query": "zebras in jira"}, *others, JIRA)
+
+    assert answer.startswith('No tool matches "zebras in jira"')
+    assert "jira is not running: " in answer
+    assert "more sources" in answer
+
+
 def test_a_search_that_has_to_do_with_nothing_absent_reads_as_ever() -> None:
     assert text("tool_search", {"query": "send a mail"}, JIRA) == text(
         "tool_search", {"query": "send a mail"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toolfold import Settings, Tool, estimate, fold
+from toolfold.tool import Policy
 
 
 def tools_of(tokens: int, count: int = 10) -> list[dict[str, Any]]:
@@ -141,7 +142,9 @@ def test_core_never_defer_and_policy_never_keep_a_tool_open() -> None:
 def test_a_tool_with_policy_always_is_folded_below_the_threshold_unless_off(
     strategy: Any, by: str
 ) -> None:
-    tools = [Tool("a", policy="always" if by == "policy" else "automatic"), Tool("b")]
+    schema = {"type": "object", "properties": {"x": {"type": "string"}}}
+    policy: Policy = "always" if by == "policy" else "automatic"
+    tools = [Tool("a", parameters=schema, policy=policy), Tool("b", parameters=schema)]
     always = ("a",) if by == "settings" else ()
 
     auto = fold(tools, settings=Settings(strategy=strategy, always_defer=always))

@@ -86,6 +86,17 @@ def test_many_values_among_many_options_are_looked_up_quickly() -> None:
     assert invocation.arguments == {"x": options * 20}
 
 
+def test_an_option_that_fits_stays_however_many_there_are() -> None:
+    options = ["copy", *(f"option {i}" for i in range(1_000)), "COPY"]
+    schema = {"properties": {"x": {"enum": options}, "count": {"type": "integer"}}}
+
+    assert call(schema, {"x": "COPY", "count": "3"}).arguments == {"x": "COPY", "count": 3}
+
+
+def test_a_number_beyond_all_numbers_is_not_made_of_a_text() -> None:
+    assert "x: is a string, not number" in of({"type": "number"}, "1e400").text
+
+
 # ---- blanks and texts
 
 

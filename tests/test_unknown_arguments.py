@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -31,6 +32,36 @@ def test_an_unknown_argument_is_refused_with_the_nearest_name_and_the_signature(
         "unknown argument 'zzz'. "
         "Signature: set_light(room?: string, brightness?: integer)"
     )
+
+
+def test_a_misspelt_argument_is_named_beside_the_missing_one() -> None:
+    answer = called({**LIGHT, "required": ["room"]}, {"rom": "kitchen"})
+
+    assert isinstance(answer, Answer)
+    assert answer.text.startswith(
+        "set_light was not run. unknown argument 'rom', did you mean 'room'?; "
+        "missing argument 'room'. Signature: "
+    )
+
+
+def test_a_schema_that_forbids_others_is_not_told_twice() -> None:
+    answer = called({**LIGHT, "required": ["room"], "additionalProperties": False}, {"rom": "a"})
+
+    assert isinstance(answer, Answer)
+    assert answer.text.count("unknown argument") == 1
+
+
+@pytest.mark.parametrize("extra", [{}, {"patternProperties": {"^argument_1.*x$": {}}}])
+def test_thousands_of_unknown_arguments_are_refused_at_once(extra: Any) -> None:
+    names = {f"argument_{i}": {"type": "string"} for i in range(60)}
+    given_ = {f"argumnet_{i}": "" for i in range(5_000)}
+
+    started = time.perf_counter()
+    answer = called({"type": "object", "properties": names, **extra}, given_)
+
+    assert time.perf_counter() - started < 2
+    assert isinstance(answer, Answer)
+    assert answer.text.count("unknown argument") == 5
 
 
 def test_the_setting_lets_unknown_arguments_pass() -> None:

@@ -7,8 +7,10 @@ offer, and the schema decides.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from toolfold._signature import follow
 from toolfold.tool import Json, is_array, is_object
@@ -178,6 +180,8 @@ def _from_text(text: str, kind: str) -> Json | None:
         if _WHOLE.match(text):
             return int(text)
         number = float(text)
+        if math.isinf(number):
+            return None
         if number.is_integer() and abs(number) < 2**53:
             return int(number)
         return number if kind == "number" else None
@@ -201,7 +205,10 @@ def _option(value: str, schema: Mapping[str, Json], whole: _Whole) -> str:
     """Return the one option that differs from a text by case and separators alone, if any."""
     known = whole.options.get(id(schema))
     if known is None:
-        known = whole.options[id(schema)] = _by_bare(_options(schema, whole))
+        options = _options(schema, whole)
+        # Of a part of them none is certain to be the only one that is meant.
+        known = _by_bare(options) if len(options) <= _OPTIONS_AT_MOST else {}
+        whole.options[id(schema)] = known
     return (known.get(_bare(value)) or value) if known else value
 
 
@@ -218,19 +225,19 @@ def _options(schema: Mapping[str, Json], whole: _Whole) -> list[Json]:
     """Return the values that a schema lists, if listed values are all that it takes."""
     options = _listed(schema)
     if options is not None:
-        return options[:_OPTIONS_AT_MOST]
+        return options
     for key in ("anyOf", "oneOf", "allOf"):
         branches = schema.get(key)
         if not is_array(branches) or (key == "allOf" and len(branches) != 1):
             continue
         found: list[Json] = []
-        for branch in branches[:_OPTIONS_AT_MOST]:
+        for branch in islice(branches, _OPTIONS_AT_MOST + 1):
             inner = follow(branch, whole.root)
             own = [None] if inner.get("type") == "null" else _listed(inner)
             if own is None:
                 return []
-            found += own[:_OPTIONS_AT_MOST]
-        return found[:_OPTIONS_AT_MOST]
+            found += own[: _OPTIONS_AT_MOST + 1]
+        return found
     return []
 
 

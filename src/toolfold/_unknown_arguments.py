@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import NamedTuple
 
 from toolfold._signature import follow
@@ -17,6 +18,8 @@ from toolfold.tool import Json, is_array, is_mapping, is_object
 __all__ = ["KnownArguments", "known_arguments", "unknown_arguments"]
 
 _LOOKED_AT = 500
+_COMPARED = 500
+_COMPARED_LENGTH = 80
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
 _REFERENCES = ("$dynamicRef", "$recursiveRef")
 _PARTS = ("if", "then", "else")
@@ -51,15 +54,25 @@ def known_arguments(schema: Mapping[str, Json]) -> KnownArguments | None:
     return KnownArguments(names, patterns) if names or patterns else None
 
 
-def unknown_arguments(known: KnownArguments, arguments: Iterable[str]) -> dict[str, str | None]:
-    """Return the arguments that a schema does not name, each with the nearest that it does."""
-    names, patterns = known
-    strange = [name for name in arguments if name not in names]
-    return {
-        name: next(iter(get_close_matches(name, sorted(names), n=1)), None)
-        for name in strange
-        if not any(_fits(pattern, name) for pattern in patterns)
-    }
+def unknown_arguments(
+    known: KnownArguments, arguments: Iterable[str], at_most: int
+) -> dict[str, str | None]:
+    """Return the first arguments that a schema does not name, each with the nearest that it does.
+
+    Args:
+        known: What the schema names.
+        arguments: The names of what was given.
+        at_most: How many to return: to compare them with all that there are takes time.
+    """
+    strange = [name for name in arguments if name not in known.names]
+    if strange and known.patterns:
+        strange = _fitting_none(known.patterns, strange)
+    return {name: _nearest(name, known.names) for name in strange[:at_most]}
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    short = islice(sorted(known for known in names if len(known) <= _COMPARED_LENGTH), _COMPARED)
+    return next(iter(get_close_matches(name[:_COMPARED_LENGTH], short, n=1)), None)
 
 
 def _parts(schema: Json, root: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
@@ -114,15 +127,15 @@ def _keys(part: Mapping[str, Json], key: str) -> Iterator[str]:
     yield from inner if is_object(inner) else ()
 
 
-def _fits(pattern: str, name: str) -> bool:
+def _fitting_none(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
     import jsonschema_rs
 
-    # A stranger's pattern: this engine runs in linear time.
+    # A stranger's patterns: this engine runs in linear time, and compiles them once.
     try:
-        return jsonschema_rs.is_valid(
-            {"pattern": pattern},
-            name,
+        fits = jsonschema_rs.validator_for(
+            {"anyOf": [{"pattern": pattern} for pattern in sorted(patterns)]},
             pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
         )
+        return [name for name in names if not fits.is_valid(name)]
     except (ValueError, TypeError):
-        return True
+        return []

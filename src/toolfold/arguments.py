@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from toolfold import prompts
@@ -32,7 +32,7 @@ __all__ = [
     "compiles_at_once",
     "read_arguments",
     "schema_problem",
-    "unknown_faults",
+    "with_unknown",
 ]
 
 SCHEMA_LIMIT = 1_000_000
@@ -45,6 +45,7 @@ FORMS_AT_MOST = 20_000
 """The same, where there are dates, times or ids to be read in them: that takes longer."""
 
 _LARGE = 50_000
+_UNKNOWN = prompts.unknown_arguments(())
 _FORMS = tuple(f'"format":"{name}"'.encode() for name in CHECKED_FORMATS)
 
 
@@ -121,19 +122,20 @@ def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
     return Checked(arguments, faults_of(compiled.validator, compiled.extent.root, mended, found))
 
 
-def unknown_faults(tool: Tool, arguments: Mapping[str, Json]) -> tuple[Fault, ...]:
-    """Return a fault for each argument that the tool's schema does not name.
+def with_unknown(tool: Tool, checked: Checked) -> tuple[Fault, ...]:
+    """Return what is wrong with arguments, those that the tool's schema does not name first.
 
-    A schema that cannot be used names nothing to hold a call to.
+    One that is misspelt is also one that is missing: both are told. A schema that cannot be
+    used names nothing to hold a call to; one that forbids others has said so itself.
     """
     compiled = _compiled(tool)
-    if compiled.validator is None or compiled.known is None:
-        return ()
-    strange = unknown_arguments(compiled.known, arguments)
-    if not strange:
-        return ()
+    told = any(not path and text.startswith(_UNKNOWN) for path, text in checked.faults)
+    if compiled.validator is None or compiled.known is None or told:
+        return checked.faults
+    strange = unknown_arguments(compiled.known, checked.arguments, FAULTS_AT_MOST)
     said = (prompts.unknown_argument(cut(name, 80), near) for name, near in strange.items())
-    return tuple(Fault("", one_line(text, 240)) for text in islice(said, FAULTS_AT_MOST))
+    unknown = (Fault("", one_line(text, 240)) for text in said)
+    return tuple(islice(chain(unknown, checked.faults), FAULTS_AT_MOST))
 
 
 def schema_problem(tool: Tool) -> str | None:

@@ -23,7 +23,7 @@ from toolfold._signature import signature
 from toolfold._suggestions import suggested
 from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Hit, Invocation
-from toolfold.arguments import check, compiles_at_once, read_arguments, unknown_faults
+from toolfold.arguments import check, compiles_at_once, read_arguments, with_unknown
 from toolfold.catalog import Catalog
 from toolfold.search import RANKERS, Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
@@ -276,9 +276,10 @@ class Bridge:
         """
         if not self.absent:
             return ""
-        away = self.absent
+        needs = [one.need.text for one in found]
+        # Not all may be named: those that the search speaks of come first.
+        away = sorted(self.absent, key=lambda a: not any(map(a.is_named_in, needs)))
         if all(one.need.hits or one.core for one in found):
-            needs = [one.need.text for one in found]
             sources = {hit.source for one in found for hit in one.need.signatures if hit.source}
             ranker, floor = self._embedded_ranker, self.settings.relevance_floor
             away = missed(away, needs, self.folded, sources, ranker, floor=floor, limit=limit)
@@ -377,9 +378,8 @@ class Bridge:
             text = prompts.unreadable_arguments(tool.shown_name, read, signature(tool))
             return self._not_run(tool, text, session)
         checked = check(tool, read)
-        faults = checked.faults
-        if not faults and self.settings.unknown_arguments == "refuse":
-            faults = unknown_faults(tool, checked.arguments)
+        refuses = self.settings.unknown_arguments == "refuse"
+        faults = with_unknown(tool, checked) if refuses else checked.faults
         if faults:
             text = prompts.bad_arguments(tool.shown_name, faults, signature(tool))
             return self._not_run(tool, text, session)

@@ -126,9 +126,25 @@ def test_a_call_that_needs_a_yes_is_denied_where_nobody_can_be_asked() -> None:
 
     assert ran.code == 0
     assert "  ⊘ wipe: it needs a yes, and there is no terminal to ask at\n" in ran.out
-    assert "  ⊘ wipe refused: The user said no." in ran.out
     assert "▶ wipe" not in ran.out
     assert "wiped" not in Path("t.jsonl").read_text("utf-8")
+
+
+def test_the_model_is_not_told_that_somebody_said_no_who_was_never_asked() -> None:
+    script = """
+        turns:
+          - user: Wipe the disk.
+            replies:
+              - calls: [{wipe: {what: disk}}]
+              - I was not allowed to.
+        """
+
+    ran = play(script, "--tools", "tools.py", "--transcript", "t.jsonl")
+
+    told = Path("t.jsonl").read_text("utf-8")
+    assert "  ⊘ wipe refused: The user must be asked first, and cannot be asked here." in ran.out
+    assert "wipe was not run. The user must be asked first, and cannot be asked here." in told
+    assert "said no" not in told
 
 
 def test_approvals_of_a_script_are_shown_as_if_typed() -> None:

@@ -182,3 +182,30 @@ def test_a_key_with_a_letter_left_out_or_in_other_case_is_nearly_that_key(
         assert nearly(key[:place] + key[place + 1 :], known) == key
         assert nearly(f"{key[:place]}x{key[place:]}", known) == key
     assert nearly(f"{key}-something-else", known) is None
+
+
+@pytest.mark.parametrize("name", ["servers.yaml", ".mcp.json", "toolfold.yaml"])
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("client_idd", "client_id"), ("clientID", "client_id"), ("calback_port", "callback_port")],
+)
+def test_a_slip_in_the_block_oauth_is_that_servers_error(
+    tmp_path: Path, name: str, key: str, hint: str
+) -> None:
+    entry = {"url": "https://a.example/mcp", "oauth": {key: "mine"}}
+    path = written(tmp_path, json.dumps({"mcpServers": {"a": entry}}), name)
+
+    (server,) = load_gateway(path, {}, strict=False).servers
+
+    assert f"unknown key `mcpServers.a.oauth.{key}`" in str(server.problem)
+    assert f"did you mean `{hint}`?" in str(server.problem)
+
+
+def test_what_other_clients_write_in_the_block_oauth_is_passed_over(tmp_path: Path) -> None:
+    oauth = {"enabled": True, "clientId": "mine", "scopes": ["a"], "redirectUri": "http://a/"}
+    entry = {"url": "https://a.example/mcp", "oauth": oauth}
+    path = written(tmp_path, json.dumps({"mcpServers": {"a": entry}}), "toolfold.yaml")
+
+    (server,) = load_gateway(path, {}).servers
+
+    assert server.oauth_client_id == "mine"

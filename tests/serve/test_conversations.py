@@ -22,7 +22,12 @@ from support.gateways import ERAS, gateway, odd, run, said, until
 from toolfold.config.serve_settings import Token
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
-from toolfold.serve.http.conversations import ConversationDoor, HttpConversation, conversation_of
+from toolfold.serve.http.conversations import (
+    UNCLAIMED_AT_MOST,
+    ConversationDoor,
+    HttpConversation,
+    conversation_of,
+)
 from toolfold.serve.principals import Principal, bind
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -400,3 +405,18 @@ def test_two_requests_share_a_conversation_only_by_a_cookie_or_a_name_of_one_tok
         assert len(set(zip(who, keys, strict=True))) == len(set(who)) == len(set(keys))
 
     asyncio.run(main())
+
+
+def test_who_keeps_no_cookie_fills_no_table_of_others() -> None:
+    async def main() -> None:
+        held = Held()
+        ask, door = asking(held, lambda: 0.0)
+        await ask("phone", "", "")
+        named, _ = await ask("laptop", "", NAME)
+        for _ in range(300):
+            await ask("laptop", "", "")
+        await until(lambda: len(held.keys) == len(door))
+        assert len(door) == 2 + UNCLAIMED_AT_MOST
+        assert named.key in held.keys
+
+    run(main)

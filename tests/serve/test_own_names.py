@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.gateways import client, gateway, run, said
+from support.gateways import client, gateway, run, said, until
 from support.servers.twins import scoped, tool
 from toolfold.config import load_gateway
 from toolfold.errors import ConfigError
 from toolfold.scope import Scope
+from toolfold.serve.catalog.kept_names import Claim, KeptNames
 from toolfold.serve.principals import Principal
 from toolfold.sources.mcp._exposed_names import exposed_name, own_names
+from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.server import Server
+from toolfold.tool import Tool
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -93,6 +97,59 @@ def test_of_two_servers_with_one_name_the_later_gives_way(tmp_path: Path, enable
             assert made.pool.stock.routes["second__list"].server == "second"
 
     run(main)
+
+
+def late(folder: Path, server: Server) -> Server:
+    """A server that fails until there is a file `go` in the folder."""
+    go = str(folder / "go")
+    waits = (
+        "import os, sys; os.path.exists(sys.argv[1]) or sys.exit(3); "
+        "os.execv(sys.argv[2], sys.argv[2:])"
+    )
+    return replace(server, args=("-S", "-E", "-c", waits, go, str(server.command), *server.args))
+
+
+def test_a_name_that_was_shown_stays_when_an_earlier_server_starts_late(tmp_path: Path) -> None:
+    async def main() -> None:
+        first = late(tmp_path, served(tmp_path, "first", "list"))
+        async with gateway(first, served(tmp_path, "second", "list")) as made, client(made) as c:
+            assert await names(c) == ["list"]
+            (tmp_path / "go").touch()
+            await until(lambda: len(made.pool.stock.tools) == 2, 30)
+            assert await names(c) == ["first__list", "list"]
+            assert made.pool.stock.routes["list"].server == "second"
+            assert made.pool.stock.routes["first__list"].server == "first"
+
+    run(main)
+
+
+def test_a_server_that_is_not_there_yet_keeps_the_names_it_had(tmp_path: Path) -> None:
+    async def main() -> None:
+        manifests = Manifests(tmp_path / "known")
+        first = late(tmp_path, served(tmp_path, "first", "list"))
+        manifests.save(first, {"tools": [tool("list", "Does list.")]})
+        servers = first, served(tmp_path, "second", "list")
+        async with gateway(*servers, manifests=manifests) as made, client(made) as c:
+            assert await names(c) == ["second__list"]
+            (tmp_path / "go").touch()
+            await until(lambda: len(made.pool.stock.tools) == 2, 30)
+            assert await names(c) == ["list", "second__list"]
+
+    run(main)
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), unique=True)))
+def test_while_a_tool_is_there_its_name_is_no_other_tools(rounds: list[Any]) -> None:
+    kept = KeptNames()
+    before: dict[str, str] = {}
+    for claimed in rounds:
+        claims = [Claim(Tool(name, source=source), source) for source, name in sorted(claimed)]
+        others = kept.settle(claims, was_seen=True)
+        now = {c.tool.name: c.source for place, c in enumerate(claims) if place not in others}
+        assert now.keys() == {name for _, name in claimed}
+        for name, source in before.items():
+            assert (source, name) not in claimed or now[name] == source
+        before = now
 
 
 def test_patterns_go_by_the_servers_configured_name(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import os
 import sys
 from collections.abc import Callable
 
+from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold.chat.screen import Screen, shown_json
 from toolfold.dispatch.approvals import Verdict
 from toolfold.sources._threads import in_thread
-from toolfold.sources.calls import PendingCall
+from toolfold.sources.calls import PendingCall, Refusal
 
 __all__ = ["Asker"]
 
@@ -38,8 +39,8 @@ class Asker:
         self._screen = screen
         self._scripted = scripted
 
-    async def __call__(self, call: PendingCall) -> Verdict:
-        """Return what the person says."""
+    async def __call__(self, call: PendingCall) -> Verdict | Refusal:
+        """Return what the person says, or that nobody is there."""
         # The turn's events are read by another task; let it show what came before the question.
         await asyncio.sleep(0)
         name = one_line(call.tool.shown_name, 200)
@@ -47,7 +48,7 @@ class Asker:
         if said is None and not (sys.stdin.isatty() and self._screen.is_terminal):
             why = "it needs a yes, and there is no terminal to ask at"
             self._screen.line(f"  ⊘ {name}: {why}", "yellow")
-            return "deny"
+            return Refusal(prompts.NOBODY_TO_ASK)
         arguments = shown_json(dict(call.arguments), _ARGUMENTS_LIMIT)
         question = f"Run {name} {arguments}? [y]es / [a]lways / [N]o "
         if said is None:

@@ -42,6 +42,15 @@ _OAUTH = {
 }
 """What a block `oauth` may hold, and what we call it."""
 
+OAUTH_KEYS: tuple[str, ...] = ("enabled", *(name for names in _OAUTH.values() for name in names))
+"""The keys of a block `oauth`."""
+
+_OAUTH_ELSEWHERE = frozenset(
+    "scope scopes audience audiences resource issuer redirectUri redirectUrl redirect_uri "
+    "authorizationUrl tokenUrl registrationUrl authServerMetadataUrl tokenParamName".split()
+)
+"""What other clients write in one."""
+
 _TRANSPORTS = {
     "stdio": "stdio",
     "local": "stdio",
@@ -64,6 +73,9 @@ class ServerEntry(NamedTuple):
     unknown: tuple[str, ...]
     """Keys that nobody knows."""
 
+    unknown_oauth: tuple[str, ...] = ()
+    """Those of its block `oauth`."""
+
     def written(self, key: str) -> str:
         """Return the key as it was written."""
         return self.keys.get(key, key)
@@ -85,7 +97,14 @@ def plain(raw: Mapping[str, Json]) -> ServerEntry:
     _settle_tools(values, keys)
     _settle_oauth(values, keys)
     known = {name for names in _SAME.values() for name in names} | _ELSEWHERE
-    return ServerEntry(values, keys, tuple(key for key in raw if key not in known))
+    oauth = raw.get("oauth")
+    strange = [key for key in (oauth if is_object(oauth) else ()) if key not in OAUTH_KEYS]
+    return ServerEntry(
+        values,
+        keys,
+        tuple(key for key in raw if key not in known),
+        tuple(key for key in strange if key not in _OAUTH_ELSEWHERE),
+    )
 
 
 def _split_command(values: dict[str, Json], keys: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from toolfold.config.env_file import parse_env_file
 from toolfold.config.references import ReferenceProblem, References
-from toolfold.config.server_entries import OUR_KEYS, ServerEntry, plain
+from toolfold.config.server_entries import OAUTH_KEYS, OUR_KEYS, ServerEntry, plain
 from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.redact import redact
 from toolfold.settings._nearness import nearly
@@ -179,11 +179,17 @@ class _Reader:
     def _look_at_unknown(self, *, is_own: bool) -> None:
         for key in self._entry.unknown:
             what = f"unknown key `{self._prefix}.{key}`{self._pairs[key].where}"
-            if meant := nearly(key, OUR_KEYS):
-                raise ConfigError(what, hint=f"did you mean `{meant}`?")
-            if is_own:
-                raise ConfigError(what, hint=suggestion(key, list(OUR_KEYS)))
-            self.notes.append(f"{what} is passed over")
+            self._judge_unknown(key, OUR_KEYS, what, is_own=is_own)
+        for key in self._entry.unknown_oauth:
+            what = f"unknown key `{self._prefix}.oauth.{key}`{self._pairs['oauth'].where}"
+            self._judge_unknown(key, OAUTH_KEYS, what, is_own=is_own)
+
+    def _judge_unknown(self, key: str, known: Sequence[str], what: str, *, is_own: bool) -> None:
+        if meant := nearly(key, known):
+            raise ConfigError(what, hint=f"did you mean `{meant}`?")
+        if is_own:
+            raise ConfigError(what, hint=suggestion(key, list(known)))
+        self.notes.append(f"{what} is passed over")
 
     @property
     def _is_bounded(self) -> bool:

@@ -19,8 +19,8 @@ __all__ = ["Approvals", "Ask", "Verdict", "destructive", "not_read_only"]
 Verdict = Literal["once", "always", "deny"]
 """What a person says about a call."""
 
-Ask: TypeAlias = Callable[[PendingCall], Awaitable[Verdict]]
-"""Asks a person."""
+Ask: TypeAlias = Callable[[PendingCall], Awaitable[Verdict | Refusal]]
+"""Asks a person; a `Refusal` says why nobody could be."""
 
 
 def destructive(call: PendingCall) -> bool:
@@ -37,7 +37,7 @@ class Approvals(Hook):
     """Asks a person before a call runs, one question at a time.
 
     Args:
-        ask: Asks. Anything but "once" and "always" is a no.
+        ask: Asks. Anything but "once" and "always" is a no; a `Refusal` is told to the model.
         when: Which calls to ask about. About a call that was read out of text, and whose tool
             is not known to be read-only, they ask in any case.
     """
@@ -65,7 +65,7 @@ class Approvals(Hook):
                 self._always |= {(digest, call.doubtful), (digest, False)}
         if verdict in ("once", "always"):
             return call.approved()
-        return Refusal(prompts.DENIED)
+        return verdict if isinstance(verdict, Refusal) else Refusal(prompts.DENIED)
 
     def _one_at_a_time(self) -> asyncio.Lock:
         # A lock belongs to one event loop; an `Approvals` may outlive several.

@@ -14,6 +14,7 @@ __all__ = [
     "DELEGATED_TOO_DEEP",
     "DENIED",
     "HOOK_FAILED",
+    "NOBODY_TO_ASK",
     "NOT_STARTED",
     "NO_OUTPUT",
     "STOOD_IN_TEXT",
@@ -35,6 +36,7 @@ CUT_OFF = "the call was cut off"
 CANCELLED = "Cancelled before it ended. It may have had effects."
 DENIED = "The user said no. Do not try it again; ask the user, or go on without it."
 HOOK_FAILED = "The check of this call failed."
+NOBODY_TO_ASK = "The user must be asked first, and cannot be asked here. Go on without it; say so."
 NOT_STARTED = "Cancelled before it began."
 STOOD_IN_TEXT = (
     "It stood in your text, where it may be a quotation. If you mean it, make it as a tool call."

@@ -178,12 +178,11 @@ def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
 def _checked(tool: Tool, arguments: Mapping[str, Json], settings: Settings) -> dict[str, Json]:
     """Return the arguments as the tool wants them."""
     from toolfold._signature import signature
-    from toolfold.arguments import check, unknown_faults
+    from toolfold.arguments import check, with_unknown
 
     checked = check(tool, dict(arguments))
-    faults = checked.faults
-    if not faults and settings.unknown_arguments == "refuse":
-        faults = unknown_faults(tool, checked.arguments)
+    refuses = settings.unknown_arguments == "refuse"
+    faults = with_unknown(tool, checked) if refuses else checked.faults
     if faults:
         what = "; ".join(f"{f.path}: {f.message}" if f.path else f.message for f in faults)
         raise CallError(f"{tool.shown_name} was not called: {what}", hint=signature(tool))

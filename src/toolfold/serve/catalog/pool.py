@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toolfold._clashes import settled
 from toolfold.absent import AbsentSource
 from toolfold.dispatch.records import Observers
 from toolfold.errors import ConfigError
 from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
+from toolfold.serve.catalog.kept_names import Claim, KeptNames
 from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
@@ -99,7 +99,7 @@ class Pool:
         auth: Callable[[Server], Any] | None = None,
         reserved: Collection[str] = (),
     ) -> None:
-        self._reserved = frozenset(reserved)
+        self._names = KeptNames(reserved)
         self._observers = observers
         self._parallel = parallel
         self._limit = limit
@@ -272,14 +272,19 @@ class Pool:
         routes: dict[str, Route] = {}
         sources: dict[str, Located] = {}
         core: list[str] = []
-        listed: list[Located] = []
-        for name, source in (*self.upstreams.items(), *self._others.items()):
+        claims: list[Claim] = []
+        every = {**self.upstreams, **self._others}
+        for name, source in every.items():
             own = source.tools()
             self._served[name] = len(own)
-            listed += (Located(tool, source) for tool in own)
+            claims += (Claim(tool, name) for tool in own)
+            claims += (Claim(tool, name, is_awaited=True) for tool in self._awaited(source))
             core += source.core
-        other_names = settled([tool for tool, _ in listed], self._reserved, lenient=True)
-        for place, (tool, source) in enumerate(listed):
+        other_names = self._names.settle(claims, was_seen=self._may_be_seen())
+        for place, (tool, name, is_awaited) in enumerate(claims):
+            if is_awaited:
+                continue
+            source = every[name]
             served = served_as(tool, other_names[place]) if place in other_names else tool
             if served.name in routes:
                 _log.warning("two tools come to the name %s: one is left out", tool.name)
@@ -288,6 +293,18 @@ class Pool:
             routes[served.name] = _route(source, tool)
             sources[served.name] = Located(tool, source)
         self.stock = Stock(self.stock.number + 1, tuple(tools), routes, sources, tuple(core))
+
+    def _awaited(self, source: Source) -> tuple[Tool, ...]:
+        """Return the tools that keep a name for a server which is not there yet."""
+        if not isinstance(source, McpSource) or source.server.prefix != "":
+            return ()
+        return () if "tools" in source.lists else self._listed_last(source.server)
+
+    def _may_be_seen(self) -> bool:
+        """Whether nobody waits any more before looking at the list."""
+        if self._loop is None or self._settled.is_set():
+            return True
+        return self._loop.time() >= self._began + SETTLING
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return those of a server's tools that need not wait for a person."""

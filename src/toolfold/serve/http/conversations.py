@@ -39,6 +39,9 @@ HEADER = "toolfold-conversation"
 UNCLAIMED_SECONDS = 60.0
 """For how long a conversation is kept that nobody has come back to."""
 
+UNCLAIMED_AT_MOST = 32
+"""How many of them one principal may have: who keeps no cookie fills no table of others."""
+
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[\x21-\x7e]{16,128}\Z")
 _KEY = "toolfold.conversation"
@@ -172,6 +175,7 @@ class ConversationDoor:
         """Say whether there is room for a conversation; the oldest of its own gives way."""
         if key in self._entries:
             return True
+        self._drop_unclaimed(owner)
         if self._owned[owner] < self._each and len(self._entries) < self._in_all:
             return True
         idle = [
@@ -183,6 +187,16 @@ class ConversationDoor:
             return False
         self._drop(min(idle)[2])
         return True
+
+    def _drop_unclaimed(self, owner: str) -> None:
+        """Let go of the oldest conversation that nobody came back to, where there are many."""
+        unclaimed = [
+            (entry.last, key)
+            for key, entry in self._entries.items()
+            if entry.owner == owner and not (entry.is_known or entry.busy)
+        ]
+        if len(unclaimed) >= UNCLAIMED_AT_MOST:
+            self._drop(min(unclaimed)[1])
 
     def _enter(self, owner: str, conversation: HttpConversation) -> None:
         entry = self._entries.get(conversation.key)

@@ -98,7 +98,8 @@ class Server:
         None,
         "What stands before its tools' and prompts' own names, with `__` between, in place of "
         "its name. Empty, nothing does: they keep their own names, but for those that hold "
-        "`__`, that clients do not take, or that an earlier server or the bridge has. Patterns "
+        "`__`, that clients do not take, or that an earlier server or the bridge has; a name "
+        "that was shown already stays where it is when an earlier server comes late. Patterns "
         "in `allow` and `deny` still go by the server's name.",
     )
     allow: tuple[str, ...] = setting(
