@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import uvicorn
@@ -18,7 +19,12 @@ from support.gateways import gateway, odd, run, until
 from support.servers.twins import scoped, tool
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
-from toolfold.serve.http.events import EVENTS_AT_MOST, EventRoom, SessionEvents
+from toolfold.serve.http.events import (
+    EVENTS_AT_MOST,
+    EventRoom,
+    RequestStreams,
+    SessionEvents,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -34,17 +40,25 @@ META = {
 async def listening(made: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """The gateway over HTTP; yields a client of it."""
     app = make_app(made, "127.0.0.1", metrics=lambda: "")
+    async with (
+        serving(app) as url,
+        httpx2.AsyncClient(base_url=url, headers=ACCEPT, timeout=20) as http,
+    ):
+        yield http
+
+
+@asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[str]:
+    """An application over HTTP; yields its address."""
     config = uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    serving = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
+    task = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
     await until(lambda: server.started)
-    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     try:
-        async with httpx2.AsyncClient(base_url=url, headers=ACCEPT, timeout=20) as http:
-            yield http
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        await serving
+        await task
 
 
 def events(text: str) -> list[dict[str, str]]:
@@ -53,22 +67,22 @@ def events(text: str) -> list[dict[str, str]]:
     return [dict(line.split(": ", 1) for line in b.splitlines() if ": " in line) for b in blocks]
 
 
-async def session(http: httpx2.AsyncClient) -> dict[str, str]:
+async def session(http: httpx2.AsyncClient, revision: str = OLD) -> dict[str, str]:
     """Open a session; return the headers of its requests."""
     params = {
-        "protocolVersion": OLD,
+        "protocolVersion": revision,
         "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"},
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     opened = await http.post("/mcp", json=body)
-    headers = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": OLD}
+    headers = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": revision}
     done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     await http.post("/mcp", json=done, headers=headers)
     return headers
 
 
-def call(name: str, number: int = 7, **arguments: Any) -> dict[str, Any]:
+def call(name: str, number: int = 7, /, **arguments: Any) -> dict[str, Any]:
     params = {"name": name, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
@@ -181,6 +195,53 @@ def test_only_what_followed_on_the_same_stream_is_sent_again() -> None:
         for unknown in ("0", "99", "x", "", "-1", "٣", "9" * 400):
             assert await kept.replay_events_after(unknown, send) is None
         assert sent == [1, 3]
+
+    run(main)
+
+
+def test_what_comes_while_a_stream_is_taken_up_again_is_not_lost() -> None:
+    async def main() -> None:
+        kept = SessionEvents(EventRoom())
+        first = await kept.store_event("1", None)
+        await kept.store_event("1", message(1))
+        sent: list[Any] = []
+
+        async def send(event: EventMessage) -> None:
+            sent.append(getattr(event.message, "id", None))
+            if len(sent) < 3:  # the server goes on while the client is being sent what it missed
+                await kept.store_event("1", message(10 * len(sent)))
+
+        streams = RequestStreams(kept)
+        await kept.replay_events_after(first, send)
+        assert sent == [1, 10, 20]
+        await kept.store_event("1", message(30))
+        await kept.store_event("2", message(31))
+        streams["1"] = ends = anyio.create_memory_object_stream[EventMessage](16)
+        assert getattr(ends[1].receive_nowait().message, "id", None) == 30
+        with pytest.raises(anyio.WouldBlock):
+            ends[1].receive_nowait()
+        for end in ends:
+            end.close()
+
+    run(main)
+
+
+def test_a_stream_that_fell_behind_too_far_ends_so_that_its_client_comes_back() -> None:
+    async def main() -> None:
+        kept = SessionEvents(EventRoom())
+        first = await kept.store_event("1", None)
+
+        async def send(event: EventMessage) -> None:
+            raise AssertionError("there was nothing yet")
+
+        await kept.replay_events_after(first, send)
+        for number in range(5):
+            await kept.store_event("1", message(number))
+        streams = RequestStreams(kept)
+        streams["1"] = ends = anyio.create_memory_object_stream[EventMessage](2)
+        found = [getattr(event.message, "id", None) async for event in ends[1]]
+        assert found == [0, 1]
+        ends[1].close()
 
     run(main)
 
