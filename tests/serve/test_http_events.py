@@ -16,6 +16,7 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCResponse
 
 from support.gateways import gateway, odd, run, until
+from support.servers.polled import Polled
 from support.servers.twins import scoped, tool
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
@@ -25,6 +26,7 @@ from toolfold.serve.http.events import (
     RequestStreams,
     SessionEvents,
 )
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -242,6 +244,118 @@ def test_a_stream_that_fell_behind_too_far_ends_so_that_its_client_comes_back() 
         found = [getattr(event.message, "id", None) async for event in ends[1]]
         assert found == [0, 1]
         ends[1].close()
+
+    run(main)
+
+
+# ---- a server that closes its streams and is to be asked for the rest
+
+
+@asynccontextmanager
+async def polled(mode: str = "auto") -> AsyncIterator[tuple[Polled, httpx2.AsyncClient]]:
+    """A server that closes its streams, and a client of the gateway before it."""
+    server = Polled()
+    async with (
+        serving(server) as url,
+        gateway(Server("far", "http", url=f"{url}/mcp"), settings={"enabled": mode}) as made,
+        listening(made) as http,
+    ):
+        try:
+            yield server, http
+        finally:
+            server.finished.set()
+
+
+async def streamed(http: httpx2.AsyncClient, headers: Any, body: Any) -> list[dict[str, str]]:
+    """The events of a call's own stream, up to its end."""
+    return events((await http.post("/mcp", json=body, headers=headers)).text)
+
+
+def text_of(answer: Any) -> str:
+    return answer["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [
+        ("off", call("far__close")),
+        ("on", call("tool_call", name="far__close", arguments={})),
+    ],
+)
+def test_a_client_comes_back_for_a_call_whose_stream_the_server_closes(
+    mode: str, body: Any
+) -> None:
+    async def main() -> None:
+        async with polled(mode) as (server, http):
+            headers = await session(http)
+            (opening,) = await streamed(http, headers, body)
+            assert (opening["data"], opening["retry"]) == ("", "1000")
+            server.finished.set()
+            found = await rest(http, headers, opening["id"])
+            assert text_of(found[-1]) == "close"
+            assert server.runs == 1
+
+    run(main)
+
+
+def test_the_answer_waits_for_a_client_that_comes_back_late() -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            headers = await session(http)
+            (opening,) = await streamed(http, headers, call("far__close"))
+            server.finished.set()
+            await until(lambda: server.answered)
+            found = await rest(http, headers, opening["id"])
+            assert text_of(found[-1]) == "close"
+
+    run(main)
+
+
+def test_a_stream_that_was_taken_up_again_is_closed_again_where_the_servers_is() -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            headers = await session(http)
+            server.closings.clear()  # the second waits until the client is back
+            (opening,) = await streamed(http, headers, call("far__twice"))
+            more = {**headers, "last-event-id": opening["id"]}
+            last = ""
+            async with http.stream("GET", "/mcp", headers=more) as answer:
+                async for line in answer.aiter_lines():
+                    assert not line.startswith("data: {"), "it is not finished"
+                    if line.startswith("id: "):
+                        last = line.removeprefix("id: ")
+                        server.closings.set()
+            server.finished.set()
+            found = await rest(http, headers, last)
+            assert text_of(found[-1]) == "twice"
+
+    run(main)
+
+
+def test_a_client_of_a_revision_without_polling_keeps_its_stream() -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            server.finished.set()
+            headers = await session(http, "2025-06-18")
+            found = await streamed(http, headers, call("far__close"))
+            assert text_of(json.loads(found[-1]["data"])) == "close"
+
+    run(main)
+
+
+@pytest.mark.parametrize("how", ["break", "nameless"])
+def test_a_connection_that_is_lost_is_no_stream_that_is_closed(how: str) -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            server.finished.set()
+            headers = await session(http)
+            found = await streamed(http, headers, call(f"far__{how}"))
+            answer = json.loads(found[-1]["data"])
+            assert answer["id"] == 7
+            if how == "break":
+                assert text_of(answer) == "break"
+            else:
+                assert answer["result"]["isError"] is True
 
     run(main)
 

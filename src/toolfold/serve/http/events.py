@@ -4,6 +4,9 @@ Clients of 2025-11-25 come back with the id of the last event they saw and get w
 on that stream. Each session keeps its own events: an id means nothing in another session.
 All of them together stay within a bound, and so does each; the oldest go first, and whoever
 comes back for one that is gone gets nothing, as if the stream had ended.
+
+Where a server closes the stream of a call and is to be asked for the rest, the client's
+stream is closed likewise, and what the call comes to is kept here until the client is back.
 """
 
 from __future__ import annotations
