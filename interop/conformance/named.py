@@ -6,22 +6,14 @@ from collections.abc import Mapping
 
 from conformance.suite import Check
 
-__all__ = ["ALWAYS", "FOLDED", "named"]
+__all__ = ["FOLDED", "named"]
 
-_OWN_STREAM = "the gateway keeps its own stream to the client open when the server closes its"
 _UNLISTED = "needs its tool in `tools/list`, where the bridge stands when tools are folded"
 _PRESERVED = "json-schema-2020-12"
 _HEADERS = "http-custom-header-server-validation"
 _BAD_CHARACTERS = "sep-2243-server-reject-invalid-param-chars"
 _MISMATCH = "sep-2243-server-reject-param-mismatch"
 _MATCH = "sep-2243-server-validate-param-match"
-
-ALWAYS: Mapping[Check, str] = {
-    Check("server-sse-polling", "server-sse-disconnect-resume", "ServerDisconnectResume"): (
-        _OWN_STREAM
-    ),
-}
-"""With every setting."""
 
 FOLDED: Mapping[Check, str] = {
     Check(scenario, id, name): _UNLISTED
@@ -61,4 +53,4 @@ FOLDED: Mapping[Check, str] = {
 
 def named(folding: str) -> Mapping[Check, str]:
     """Return the checks that may differ with a setting, with the reasons."""
-    return {**ALWAYS, **FOLDED} if folding == "on" else ALWAYS
+    return FOLDED if folding == "on" else {}

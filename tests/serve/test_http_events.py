@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 import uvicorn
@@ -15,10 +16,17 @@ from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCResponse
 
 from support.gateways import gateway, odd, run, until
+from support.servers.polled import Polled
 from support.servers.twins import scoped, tool
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
-from toolfold.serve.http.events import EVENTS_AT_MOST, EventRoom, SessionEvents
+from toolfold.serve.http.events import (
+    EVENTS_AT_MOST,
+    EventRoom,
+    RequestStreams,
+    SessionEvents,
+)
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -34,17 +42,25 @@ META = {
 async def listening(made: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """The gateway over HTTP; yields a client of it."""
     app = make_app(made, "127.0.0.1", metrics=lambda: "")
+    async with (
+        serving(app) as url,
+        httpx2.AsyncClient(base_url=url, headers=ACCEPT, timeout=20) as http,
+    ):
+        yield http
+
+
+@asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[str]:
+    """An application over HTTP; yields its address."""
     config = uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    serving = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
+    task = asyncio.create_task(server._serve())  # pyright: ignore[reportPrivateUsage]
     await until(lambda: server.started)
-    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     try:
-        async with httpx2.AsyncClient(base_url=url, headers=ACCEPT, timeout=20) as http:
-            yield http
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        await serving
+        await task
 
 
 def events(text: str) -> list[dict[str, str]]:
@@ -53,22 +69,22 @@ def events(text: str) -> list[dict[str, str]]:
     return [dict(line.split(": ", 1) for line in b.splitlines() if ": " in line) for b in blocks]
 
 
-async def session(http: httpx2.AsyncClient) -> dict[str, str]:
+async def session(http: httpx2.AsyncClient, revision: str = OLD) -> dict[str, str]:
     """Open a session; return the headers of its requests."""
     params = {
-        "protocolVersion": OLD,
+        "protocolVersion": revision,
         "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"},
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     opened = await http.post("/mcp", json=body)
-    headers = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": OLD}
+    headers = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": revision}
     done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     await http.post("/mcp", json=done, headers=headers)
     return headers
 
 
-def call(name: str, number: int = 7, **arguments: Any) -> dict[str, Any]:
+def call(name: str, number: int = 7, /, **arguments: Any) -> dict[str, Any]:
     params = {"name": name, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
@@ -181,6 +197,165 @@ def test_only_what_followed_on_the_same_stream_is_sent_again() -> None:
         for unknown in ("0", "99", "x", "", "-1", "٣", "9" * 400):
             assert await kept.replay_events_after(unknown, send) is None
         assert sent == [1, 3]
+
+    run(main)
+
+
+def test_what_comes_while_a_stream_is_taken_up_again_is_not_lost() -> None:
+    async def main() -> None:
+        kept = SessionEvents(EventRoom())
+        first = await kept.store_event("1", None)
+        await kept.store_event("1", message(1))
+        sent: list[Any] = []
+
+        async def send(event: EventMessage) -> None:
+            sent.append(getattr(event.message, "id", None))
+            if len(sent) < 3:  # the server goes on while the client is being sent what it missed
+                await kept.store_event("1", message(10 * len(sent)))
+
+        streams = RequestStreams(kept)
+        await kept.replay_events_after(first, send)
+        assert sent == [1, 10, 20]
+        await kept.store_event("1", message(30))
+        await kept.store_event("2", message(31))
+        streams["1"] = ends = anyio.create_memory_object_stream[EventMessage](16)
+        assert getattr(ends[1].receive_nowait().message, "id", None) == 30
+        with pytest.raises(anyio.WouldBlock):
+            ends[1].receive_nowait()
+        for end in ends:
+            end.close()
+
+    run(main)
+
+
+def test_a_stream_that_fell_behind_too_far_ends_so_that_its_client_comes_back() -> None:
+    async def main() -> None:
+        kept = SessionEvents(EventRoom())
+        first = await kept.store_event("1", None)
+
+        async def send(event: EventMessage) -> None:
+            raise AssertionError("there was nothing yet")
+
+        await kept.replay_events_after(first, send)
+        for number in range(5):
+            await kept.store_event("1", message(number))
+        streams = RequestStreams(kept)
+        streams["1"] = ends = anyio.create_memory_object_stream[EventMessage](2)
+        found = [getattr(event.message, "id", None) async for event in ends[1]]
+        assert found == [0, 1]
+        ends[1].close()
+
+    run(main)
+
+
+# ---- a server that closes its streams and is to be asked for the rest
+
+
+@asynccontextmanager
+async def polled(mode: str = "auto") -> AsyncIterator[tuple[Polled, httpx2.AsyncClient]]:
+    """A server that closes its streams, and a client of the gateway before it."""
+    server = Polled()
+    async with (
+        serving(server) as url,
+        gateway(Server("far", "http", url=f"{url}/mcp"), settings={"enabled": mode}) as made,
+        listening(made) as http,
+    ):
+        try:
+            yield server, http
+        finally:
+            server.finished.set()
+
+
+async def streamed(http: httpx2.AsyncClient, headers: Any, body: Any) -> list[dict[str, str]]:
+    """The events of a call's own stream, up to its end."""
+    return events((await http.post("/mcp", json=body, headers=headers)).text)
+
+
+def text_of(answer: Any) -> str:
+    return answer["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [
+        ("off", call("far__close")),
+        ("on", call("tool_call", name="far__close", arguments={})),
+    ],
+)
+def test_a_client_comes_back_for_a_call_whose_stream_the_server_closes(
+    mode: str, body: Any
+) -> None:
+    async def main() -> None:
+        async with polled(mode) as (server, http):
+            headers = await session(http)
+            (opening,) = await streamed(http, headers, body)
+            assert (opening["data"], opening["retry"]) == ("", "1000")
+            server.finished.set()
+            found = await rest(http, headers, opening["id"])
+            assert text_of(found[-1]) == "close"
+            assert server.runs == 1
+
+    run(main)
+
+
+def test_the_answer_waits_for_a_client_that_comes_back_late() -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            headers = await session(http)
+            (opening,) = await streamed(http, headers, call("far__close"))
+            server.finished.set()
+            await until(lambda: server.answered)
+            found = await rest(http, headers, opening["id"])
+            assert text_of(found[-1]) == "close"
+
+    run(main)
+
+
+def test_a_stream_that_was_taken_up_again_is_closed_again_where_the_servers_is() -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            headers = await session(http)
+            server.closings.clear()  # the second waits until the client is back
+            (opening,) = await streamed(http, headers, call("far__twice"))
+            more = {**headers, "last-event-id": opening["id"]}
+            last = ""
+            async with http.stream("GET", "/mcp", headers=more) as answer:
+                async for line in answer.aiter_lines():
+                    assert not line.startswith("data: {"), "it is not finished"
+                    if line.startswith("id: "):
+                        last = line.removeprefix("id: ")
+                        server.closings.set()
+            server.finished.set()
+            found = await rest(http, headers, last)
+            assert text_of(found[-1]) == "twice"
+
+    run(main)
+
+
+def test_a_client_of_a_revision_without_polling_keeps_its_stream() -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            server.finished.set()
+            headers = await session(http, "2025-06-18")
+            found = await streamed(http, headers, call("far__close"))
+            assert text_of(json.loads(found[-1]["data"])) == "close"
+
+    run(main)
+
+
+@pytest.mark.parametrize("how", ["break", "nameless"])
+def test_a_connection_that_is_lost_is_no_stream_that_is_closed(how: str) -> None:
+    async def main() -> None:
+        async with polled() as (server, http):
+            server.finished.set()
+            headers = await session(http)
+            found = await streamed(http, headers, call(f"far__{how}"))
+            answer = json.loads(found[-1]["data"])
+            assert answer["id"] == 7
+            if how == "break":
+                assert text_of(answer) == "break"
+            else:
+                assert answer["result"]["isError"] is True
 
     run(main)
 

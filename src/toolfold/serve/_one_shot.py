@@ -364,3 +364,6 @@ class _Terminal:
 
     async def log(self, params: Mapping[str, Json]) -> None:
         """Pass over."""
+
+    async def close_stream(self) -> None:
+        """Pass over: there is none."""

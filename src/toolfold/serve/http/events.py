@@ -4,13 +4,19 @@ Clients of 2025-11-25 come back with the id of the last event they saw and get w
 on that stream. Each session keeps its own events: an id means nothing in another session.
 All of them together stay within a bound, and so does each; the oldest go first, and whoever
 comes back for one that is gone gets nothing, as if the stream had ended.
+
+Where a server closes the stream of a call and is to be asked for the rest, the client's
+stream is closed likewise, and what the call comes to is kept here until the client is back.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import (
@@ -22,11 +28,11 @@ from mcp.server.streamable_http import (
     StreamId,
 )
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import JSONRPCMessage
+from mcp_types import JSONRPCMessage, RequestId
 
 from toolfold.dispatch.outputs import json_size
 
-__all__ = ["EventRoom", "ResumableSessions", "SessionEvents"]
+__all__ = ["EventRoom", "RequestStreams", "ResumableSessions", "SessionEvents"]
 
 EVENTS_AT_MOST = 256
 """How many events of one session are kept."""
@@ -38,6 +44,8 @@ RETRY_MILLISECONDS = 1_000
 """After what time a client that lost its connection should come back."""
 
 _EMPTY = 64
+_RESUMED: ContextVar[int | None] = ContextVar("resumed", default=None)
+"""The last event that was looked at where this task takes a stream up again."""
 
 
 class _Event(NamedTuple):
@@ -122,15 +130,54 @@ class SessionEvents(EventStore):
         seen = self._events.get(last)
         if seen is None:
             return None
-        for number, event in list(self._events.items()):
-            if number > last and event.stream == seen.stream and event.message is not None:
-                await send_callback(EventMessage(event.message, str(number)))
+        while last < self._last:  # more may come while they are sent
+            missed, last = self.since(seen.stream, last), self._last
+            for event in missed:
+                await send_callback(event)
+        _RESUMED.set(last)
         return seen.stream
+
+    def since(self, stream: StreamId, number: int) -> list[EventMessage]:
+        """Return the messages of a stream that came after an event."""
+        return [
+            EventMessage(event.message, str(each))
+            for each, event in self._events.items()
+            if each > number and event.stream == stream and event.message is not None
+        ]
 
 
 def _size(message: JSONRPCMessage) -> int:
     body: Any = getattr(message, "result", None) or getattr(message, "params", None)
     return json_size(body) if isinstance(body, dict) else _EMPTY
+
+
+_Ends = tuple[MemoryObjectSendStream[EventMessage], MemoryObjectReceiveStream[EventMessage]]
+
+
+class RequestStreams(dict[RequestId, _Ends]):
+    """The streams of a session that somebody listens on.
+
+    One that is taken up again is sent what was missed, and joins a little later. What comes
+    in between is put into it as it joins: the answer of a call would be waited for in vain.
+
+    Args:
+        events: What was sent in the session.
+    """
+
+    def __init__(self, events: SessionEvents) -> None:
+        super().__init__()
+        self._events = events
+
+    def __setitem__(self, stream: RequestId, ends: _Ends) -> None:
+        super().__setitem__(stream, ends)
+        last = _RESUMED.get()
+        if last is None:
+            return
+        try:
+            for event in self._events.since(str(stream), last):
+                ends[0].send_nowait(event)
+        except anyio.WouldBlock:
+            ends[0].close()  # the client comes back for the rest
 
 
 class ResumableSessions(StreamableHTTPSessionManager):
@@ -155,6 +202,7 @@ class ResumableSessions(StreamableHTTPSessionManager):
         transport = super()._admit_session(requestor)
         if transport is not None and transport.mcp_session_id is not None:
             self._events[transport.mcp_session_id] = events
+            transport._request_streams = RequestStreams(events)  # pyright: ignore[reportPrivateUsage]
         return transport
 
     async def _discard_session(

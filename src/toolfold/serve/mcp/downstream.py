@@ -225,6 +225,11 @@ class ClientRequest:
             session = self._context.session
             await _tell(session, "notifications/message", params, self._context.request_id)
 
+    async def close_stream(self) -> None:
+        """Close the stream of the request, where the client comes back for the rest."""
+        if self._context.close_sse_stream is not None:
+            await self._context.close_sse_stream()
+
 
 class Downstream:
     """Answers clients for a gateway: the middleware of its MCP server.

@@ -97,3 +97,6 @@ class AgentCaller:
 
     async def log(self, params: Mapping[str, Json]) -> None:
         """Pass over."""
+
+    async def close_stream(self) -> None:
+        """Pass over: there is none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version as installed
 from typing import Any, Protocol, TypeAlias
 
@@ -293,6 +293,7 @@ class Connection:
         *,
         timeout: float | None,  # noqa: ASYNC109
         on_progress: ProgressFnT | None = None,
+        on_closed: Callable[[], Awaitable[None]] | None = None,
         capabilities: Params | None = None,
         schema: Params | None = None,
     ) -> dict[str, Json]:
@@ -303,6 +304,8 @@ class Connection:
             params: With what. The caller's to give away: it is added to.
             timeout: After how many seconds to give up and to tell the server so.
             on_progress: Called with each progress report.
+            on_closed: Called when the server closes its stream before it has answered, so that
+                it is asked for the rest. The rest is waited for all the same.
             capabilities: What the client of this very call can do.
             schema: The tool's own, where its parameters may travel as headers.
 
@@ -323,11 +326,17 @@ class Connection:
             options["headers"] = self._headers(method, params, schema)
         else:
             options["headers"] = {MCP_PROTOCOL_VERSION_HEADER: self.version}
-        return await self._ask(method, params, options)
+        return await self._ask(method, params, options, on_closed)
 
-    async def _ask(self, method: str, params: Params, options: CallOptions) -> dict[str, Json]:
+    async def _ask(
+        self,
+        method: str,
+        params: Params,
+        options: CallOptions,
+        on_closed: Callable[[], Awaitable[None]] | None = None,
+    ) -> dict[str, Json]:
         """Send a request, and tell the server's own refusal from the end of its connection."""
-        fate = Fate()
+        fate = Fate(on_closed)
         before = FATE.set(fate)
         try:
             return await self._dispatcher.send_raw_request(method, params, options)

@@ -410,6 +410,7 @@ class McpSource(Source):
                     dict(params),
                     timeout=None,
                     on_progress=call.progress if call.caller.wants_progress else None,
+                    on_closed=call.close_stream,
                     capabilities=call.caller.capabilities,
                     schema=schema,
                 )

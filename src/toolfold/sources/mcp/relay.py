@@ -98,6 +98,10 @@ class Caller(Protocol):
         """Pass a log message on."""
         ...
 
+    async def close_stream(self) -> None:
+        """Close the stream of the request, where the client comes back for the rest."""
+        ...
+
 
 class RelayedCall:
     """One request on its way to a server.
@@ -230,6 +234,10 @@ class RelayedCall:
         """Pass a log message on, unless too many wait already."""
         if self.has_room:
             await self._note(self.caller.log(params))
+
+    async def close_stream(self) -> None:
+        """Have the client come back for the rest, as the server has us."""
+        await self.caller.close_stream()
 
     async def _note(self, sending: Awaitable[None]) -> None:
         self._notes += 1

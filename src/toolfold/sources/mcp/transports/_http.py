@@ -87,27 +87,36 @@ def _note(response: httpx2.Response, fate: Fate) -> None:
     if MCP_SESSION_ID in response.request.headers and (fate.status is None or fate.status >= 400):
         fate.status = response.status_code
     kind = response.headers.get("content-type", "")
-    if not fate.is_streamed and kind.lower().startswith("text/event-stream"):
+    if kind.lower().startswith("text/event-stream"):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        fate.is_streamed = True
         response.stream = _Watched(response.stream, fate)
 
 
 class _Watched(httpx2.AsyncByteStream):
-    """The body of a response, which notes its end."""
+    """The body of a response, which notes its end.
+
+    Whoever reads it stops at the answer: where the end is reached, there was none. A stream
+    whose events have ids can be taken up again, and one that ends in good order is meant to be.
+    """
 
     def __init__(self, inner: httpx2.AsyncByteStream, fate: Fate) -> None:
         self._inner = inner
         self._fate = fate
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        fate = self._fate
         try:
             async for chunk in self._inner:
+                # What comes here is whole lines.
+                if not fate.is_resumable and (chunk.startswith(b"id:") or b"\nid:" in chunk):
+                    fate.is_resumable = True
                 yield chunk
         except Exception:
-            self._fate.is_cut = True
+            fate.is_cut = True
             raise
-        self._fate.is_cut = True
+        fate.is_cut = True
+        if fate.is_resumable and fate.on_closed is not None:
+            await fate.on_closed()
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -9,6 +9,7 @@ of its own among what it reads, each request notes what its response came to.
 from __future__ import annotations
 
 import contextvars
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -27,17 +28,23 @@ class Said(NamedTuple):
 
 
 class Fate:
-    """What became of one request over HTTP. The transport writes, who asked reads."""
+    """What became of one request over HTTP. The transport writes, who asked reads.
 
-    __slots__ = ("is_cut", "is_streamed", "status")
+    Args:
+        on_closed: Called where the server closes the stream of its response before it has
+            answered, and is to be asked for the rest.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("is_cut", "is_resumable", "on_closed", "status")
+
+    def __init__(self, on_closed: Callable[[], Awaitable[None]] | None = None) -> None:
+        self.on_closed = on_closed
         self.status: int | None = None
         """The status of the response, where the request was of a session."""
-        self.is_streamed = False
-        """Whether the response is a stream of events."""
+        self.is_resumable = False
+        """Whether the response is a stream whose events have ids, to take it up again at one."""
         self.is_cut = False
-        """Whether that stream has reached its end."""
+        """Whether a stream of it has reached its end."""
 
     @property
     def is_refused(self) -> bool:
