@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeAlias
 
+from toolfold.serve.control._unix_sockets import own_uid, served
 from toolfold.serve.control.messages import (
     ControlError,
     answer_line,
@@ -70,9 +70,7 @@ class ControlSocket:
         try:
             self._folder.clear()
             listening, self._place = self._folder.listen()
-            self._server = await asyncio.start_unix_server(
-                self._connected, sock=listening, limit=REQUEST_LIMIT
-            )
+            self._server = await served(self._connected, listening, REQUEST_LIMIT)
         except OSError as error:
             _log.warning("`toolfold status` will not show this gateway: %s", error)
         return self
@@ -139,7 +137,7 @@ def _is_ours(writer: asyncio.StreamWriter) -> bool:
     """Whether it is this process's own user who asks, as far as the system tells."""
     connection: socket.socket = writer.get_extra_info("socket")
     uid = peer_uid(connection)
-    if uid is None or uid == os.geteuid():
+    if uid is None or uid == own_uid():
         return True
     _log.warning("the control socket refused the user %d", uid)
     return False

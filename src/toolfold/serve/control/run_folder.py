@@ -18,6 +18,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from toolfold.serve.control._unix_sockets import own_uid, unix_socket
+
 __all__ = ["RunFolder", "has_sockets", "peer_uid"]
 
 _LONGEST_PATH = 100
@@ -75,7 +77,7 @@ class RunFolder:
             found = self.path.lstat()
         except OSError:
             return False
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == own_uid()
 
     def places(self) -> list[Path]:
         """Return the sockets that lie there, live or not; none of a folder that is not ours."""
@@ -105,7 +107,7 @@ def address_of(place: Path) -> str:
 
 def is_listened_to(place: Path) -> bool:
     """Whether a process listens on a socket, however busy."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+    with unix_socket() as probe:
         probe.setblocking(False)
         try:
             probe.connect(address_of(place))
@@ -150,7 +152,7 @@ def _short_folder() -> Path:
 
 
 def _bound(path: Path) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made = unix_socket()
     try:
         made.bind(str(path))
         path.chmod(_PRIVATE)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolfold.errors import ToolfoldError
+from toolfold.serve.control._unix_sockets import connected, own_uid
 from toolfold.serve.control.messages import ControlError, Question, read_answer
 from toolfold.serve.control.run_folder import (
     RunFolder,
@@ -86,10 +86,10 @@ async def _asked(place: Path) -> RunningGateway | None:
 
 
 async def _answer(place: Path, question: Question) -> Json:
-    reader, writer = await asyncio.open_unix_connection(address_of(place), limit=_ANSWER_LIMIT)
+    reader, writer = await connected(address_of(place), _ANSWER_LIMIT)
     try:
         connection: socket.socket = writer.get_extra_info("socket")
-        if peer_uid(connection) not in (None, os.geteuid()):
+        if peer_uid(connection) not in (None, own_uid()):
             raise ControlError("user", "it is another user's")
         writer.write(question.line())
         await writer.drain()
