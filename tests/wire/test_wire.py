@@ -283,12 +283,7 @@ def test_a_stub_loses_what_is_only_true_of_its_own_parameters() -> None:
         "function": {
             "name": "read",
             "description": "Read.",
-            "parameters": {
-                "type": "object",
-                "properties": {},
-                "additionalProperties": True,
-                "description": "Call tool_search with this tool's name to load its parameters.",
-            },
+            "parameters": {"type": "object", "properties": {}},
             "x_owner": "me",
         },
         "x_top": 1,
