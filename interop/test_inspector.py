@@ -73,7 +73,9 @@ def test_the_inspector_is_asked_and_answers(way: Way, everything: Gateway, tmp_p
         again = inspector.through(name)["elicitationPending"]
         declined = inspector.do("elicitation/respond", again["elicitationId"], "--decline")
 
-    assert asked["message"] == "Please provide inputs for the following fields:"
+    assert asked["message"] == (
+        "The server 'everything' asks: Please provide inputs for the following fields:"
+    )
     assert asked["requestedSchema"]["properties"]["integer"]["maximum"] == 100
     assert "- Name: Ada" in texts(accepted)
     assert "User declined" in texts(declined)

@@ -60,7 +60,9 @@ def test_a_person_accepts_declines_and_cancels_what_a_server_asks(
         assert "User declined" in declined
         assert "User cancelled" in cancelled
         [first, *_] = answers.asked
-        assert first["message"] == "Please provide inputs for the following fields:"
+        assert first["message"] == (
+            "The server 'everything' asks: Please provide inputs for the following fields:"
+        )
         asked = first["requestedSchema"]["properties"]
         assert asked["legacyTitledEnum"]["enumNames"][0] == "Cats"
 
