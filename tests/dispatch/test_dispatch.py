@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Any
@@ -24,7 +25,7 @@ from toolfold.runtime import (
     current_call,
 )
 from toolfold.sources.calls import CallContext
-from toolfold.sources.source import Source
+from toolfold.sources.source import Source, SourceError
 
 OPEN = Settings(enabled="off")
 
@@ -106,6 +107,24 @@ def test_no_source_can_end_the_host() -> None:
     (result,) = run(Leaving(), Call("leave", "{}"))
 
     assert result.text == "leave failed: RuntimeError: it tried to exit with 3"
+
+
+class Away(Leaving):
+    """A source that is not there, and says so."""
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
+        raise SourceError("the server 'away' is not running")
+
+
+def test_a_source_that_says_why_it_failed_is_logged_in_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "toolfold"):
+        (result,) = run(Away(), Call("leave", "{}"))
+
+    assert result.text == "leave failed: SourceError: the server 'away' is not running"
+    assert caplog.messages == ["leave failed: the server 'away' is not running"]
+    assert "Traceback" not in caplog.text
 
 
 class Rebuilding(Hook):

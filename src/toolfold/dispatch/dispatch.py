@@ -259,12 +259,12 @@ class Dispatch:
             return CallResult(Output(prompts.gave_up(call.tool.shown_name), True), "failed")
         error = task.exception()
         if error is not None:
-            _log.info("%s failed", call.tool.name, exc_info=error)
-            said = (
-                error.for_model(call.tool)
-                if isinstance(error, SourceError)
-                else failure(call, error)
-            )
+            if isinstance(error, SourceError):  # it says why: where it was raised says no more
+                _log.info("%s failed: %s", call.tool.name, error)
+                said = error.for_model(call.tool)
+            else:
+                _log.info("%s failed", call.tool.name, exc_info=error)
+                said = failure(call, error)
             return CallResult(Output(said, True), "failed", error)
         value = task.result()
         if isinstance(value, Refusal):
