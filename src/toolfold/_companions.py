@@ -53,6 +53,8 @@ class _Names(NamedTuple):
 
 
 _NAMES: Memo[str, _Names] = Memo(32)
+_PRODUCERS: Memo[tuple[str, str], tuple[int, ...]] = Memo(4_096)
+"""The places of what gives a tool's requirements, by the catalog and the tool's digest."""
 
 
 def companions(
@@ -81,22 +83,22 @@ def companions(
     return tuple(chosen.values())
 
 
-def _siblings(best: Hit, ranked: Sequence[Hit], folded: Catalog) -> list[Hit]:
-    """Return what comes from where the best hit does: what a search ranked, then the others."""
+def _siblings(best: Hit, ranked: Sequence[Hit], folded: Catalog) -> Iterator[Hit]:
+    """Yield what comes from where the best hit does: what a search ranked, then the others."""
     ranked = [hit for hit in ranked if hit.source == best.source]
-    if best.source is None:
-        return ranked
-    places = _names(folded).by_source.get(best.source, ())
-    others = _of(best, (folded.tools[place] for place in places))
-    known = {hit.name for hit in ranked}
-    return [*ranked, *(hit for hit in others if hit.name not in known)]
+    yield from ranked
+    if best.source is not None:
+        places = _names(folded).by_source.get(best.source, ())
+        known = {hit.name for hit in ranked}
+        others = (folded.tools[place] for place in places)
+        yield from _of(best, (tool for tool in others if tool.name not in known))
 
 
-def _of(hit: Hit, tools: Iterable[Tool]) -> list[Hit]:
-    return [Hit(tool, 0.0, hit.need) for tool in tools]
+def _of(hit: Hit, tools: Iterable[Tool]) -> Iterator[Hit]:
+    return (Hit(tool, 0.0, hit.need) for tool in tools)
 
 
-def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
+def _in_turn(lists: Iterable[Iterable[Hit]]) -> Iterator[Hit]:
     """Yield the first of every list, then the second of every list, and so on."""
     for row in zip_longest(*lists):
         yield from (hit for hit in row if hit is not None)
@@ -108,14 +110,21 @@ def producers(tool: Tool, folded: Catalog) -> tuple[Tool, ...]:
     Such a tool is named where the requirement is described; or it returns a property of that
     name; or its name says that it gets or finds the thing of which an id is required.
     """
+    places = _PRODUCERS.get_or(
+        (folded.fingerprint, tool.digest), lambda: tuple(_producers(tool, folded))
+    )
+    return tuple(folded.tools[place] for place in places)
+
+
+def _producers(tool: Tool, folded: Catalog) -> Iterable[int]:
     names, tools = _names(folded), folded.tools
-    found: dict[str, Tool] = {}
+    found: dict[int, None] = {}
     for requirement, text in _required(tool):
-        for place in _giving(tool, requirement, text, names, tools):
-            if tools[place].name != tool.name:
-                found.setdefault(tools[place].name, tools[place])
-                break
-    return tuple(found.values())
+        giving = _giving(tool, requirement, text, names, tools)
+        place = next((place for place in giving if tools[place].name != tool.name), None)
+        if place is not None:
+            found.setdefault(place)
+    return found
 
 
 def _required(tool: Tool) -> Iterator[tuple[str, str]]:

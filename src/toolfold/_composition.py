@@ -8,11 +8,10 @@ about each of them while there is room.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from toolfold import prompts
-from toolfold._summary import few_words
+from toolfold._summary import few_words_of
 from toolfold.answer import Hit
 from toolfold.tokens import TokenCounter
 
@@ -78,11 +77,11 @@ def composed(
     room -= sum(_by_name(hit, count) for hit in named)
     names: list[tuple[Hit, str]] = []
     for hit in named:
-        words = few_words(hit.tool.description, hit.tool.name)
+        words = few_words_of(hit.tool)
         cost = count(words) + 1 if words else 0
         words, cost = (words, cost) if cost <= room - _SPARE_TOKENS else ("", 0)
         room -= cost
-        names.append((replace(hit, shown="name"), words))
+        names.append((Hit(hit.tool, hit.score, hit.need, "name"), words))
     return ComposedNeed(
         need, tuple(shown[:cut]), tuple(names), is_weak=is_weak(hits, calibrated=calibrated)
     )

@@ -18,17 +18,13 @@ _SIZES: Memo[tuple[str, Shape], int] = Memo(16_384)
 
 def tool_costs(entries: Sequence[Entry], shape: Shape, count: TokenCounter) -> list[int]:
     """Return what each tool of the entries costs."""
-    costs: list[int] = []
+    if count is not estimate:
+        return [count(_text(tool, e.shape or shape)) for e in entries for tool in e.tools]
+    characters: list[int] = []
     for entry in entries:
-        for i, tool in enumerate(entry.tools):
-            own = entry.shape or shape
-            if count is not estimate:
-                costs.append(count(_text(tool, own)))
-            elif entry.characters:
-                costs.append(-(-entry.characters[i] // 4))
-            else:
-                costs.append(-(-_characters(tool, own) // 4))
-    return costs
+        own = entry.shape or shape
+        characters += entry.characters or [_characters(tool, own) for tool in entry.tools]
+    return [-(-own // 4) for own in characters]
 
 
 def _text(tool: Tool, shape: Shape) -> str:
@@ -39,18 +35,18 @@ def _text(tool: Tool, shape: Shape) -> str:
 
 def list_tokens(entries: Sequence[Entry], shape: Shape, count: TokenCounter) -> int:
     """Return what the whole list costs before it is folded."""
-    readable = [entry for entry in entries if entry.tools or entry.size]
-    sizes = [_size(entry, shape) for entry in readable] if count is estimate else [None]
-    if None in sizes:
+    sizes = [entry.size or _size(entry, shape) for entry in entries]
+    if count is not estimate or None in sizes:
+        readable = [entry for entry in entries if entry.tools or entry.size]
         return count(compact(assemble(readable, shape, {}, ())))
-    return -(-max(sum(size + 1 for size in sizes if size) + 1, 2) // 4)
+    # A comma behind each, and brackets around them.
+    held = [size for size in sizes if size]
+    return -(-max(sum(held) + len(held) + 1, 2) // 4)
 
 
 def _size(entry: Entry, shape: Shape) -> int | None:
-    """Return the characters that an entry takes in the list; None where that is not known."""
-    if entry.size:
-        return entry.size
-    if shape == "gemini":  # its functions stand in one group
+    """Return the characters that an entry without a record takes; None where it is not known."""
+    if shape == "gemini" and entry.tools:  # its functions stand in one group
         return None
     return sum(_characters(tool, shape) for tool in entry.tools)
 

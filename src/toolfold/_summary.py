@@ -12,8 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from toolfold._bounds import cut, first_sentence, sentences
+from toolfold._memo import Memo
+from toolfold.tool import Tool
 
-__all__ = ["SUMMARY_LIMIT", "few_words", "summary"]
+__all__ = ["SUMMARY_LIMIT", "few_words", "few_words_of", "summary", "summary_of"]
 
 SUMMARY_LIMIT = 160
 """How many characters of a description a hit carries."""
@@ -29,6 +31,19 @@ _ENDS = ".,;:!?()[]\"'`…"
 _HANGING = frozenset(
     "a an the all of in on at to for by with from and or your given specific".split()
 )
+_ENTRY_BYTES = 300
+"""What an entry of a memo takes beside the letters of its text, nearly."""
+
+_KEPT = 16_384
+_ROOM = 2 * 1024 * 1024
+
+
+def _texts() -> Memo[str, str]:
+    return Memo(_KEPT, room=_ROOM, size=lambda text: len(text) + _ENTRY_BYTES)
+
+
+_SUMMARIES, _FEW_WORDS = _texts(), _texts()
+
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
@@ -71,6 +86,16 @@ _PROMOTES = _any_of(
     r"\b(?:any|every|all) (?:others?|tools?)\b",
     r"\bignore\b",
 )
+
+
+def summary_of(tool: Tool) -> str:
+    """Return what a hit says of a tool: see `summary`. It is made once for each content."""
+    return _SUMMARIES.get_or(tool.digest, lambda: summary(tool.description, tool.bare_name))
+
+
+def few_words_of(tool: Tool) -> str:
+    """Return the first words of a tool's description: see `few_words`. They are found once."""
+    return _FEW_WORDS.get_or(tool.digest, lambda: few_words(tool.description, tool.name))
 
 
 def summary(description: str, name: str = "") -> str:

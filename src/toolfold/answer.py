@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolfold._signature import signature
-from toolfold._summary import summary
+from toolfold._summary import summary_of
 from toolfold.session import Session
 from toolfold.tool import Json, Tool
 
@@ -52,7 +52,7 @@ class Hit:
     @property
     def summary(self) -> str:
         """The first sentence of the tool's description, and the rules behind it that decide."""
-        return summary(self.tool.description, self.tool.bare_name)
+        return summary_of(self.tool)
 
 
 @dataclass(frozen=True, slots=True)

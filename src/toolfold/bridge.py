@@ -428,7 +428,8 @@ def _named(catalog: Catalog, text: str) -> Tool | None:
     """Return the tool that a text names, quoted or not."""
     bare = text.strip()
     inner = bare[1:-1] if len(bare) > 2 and bare[0] in _WRAPPING and bare[-1] in _WRAPPING else ""
-    return catalog.meant(text) or catalog.meant(inner) or catalog.meant(text.strip(_WRAPPING))
+    forms = dict.fromkeys((text, inner, text.strip(_WRAPPING)))
+    return next((tool for form in forms if form and (tool := catalog.meant(form))), None)
 
 
 def _is_literal(text: str, tool: Tool) -> bool:
@@ -455,12 +456,14 @@ def _needs(query: Json, catalog: Catalog, *, together: bool) -> list[str]:
     """
     if is_array(query):
         texts = [item for item in query if isinstance(item, str)]
-    elif isinstance(query, str):
-        whole = together or _named(catalog, query) is not None
-        texts = [query] if whole else query[: 4 * _QUERY_LIMIT].split("|")
-        texts = [query.replace("|", " ")] if together and _named(catalog, query) is None else texts
-    else:
+    elif not isinstance(query, str):
         return []
+    elif _named(catalog, query):
+        return [query]
+    elif "|" not in query:
+        return [need] if (need := one_line(query, _QUERY_LIMIT)) else []
+    else:
+        texts = query[: 4 * _QUERY_LIMIT].split("|")
     if together:
         texts = [" ".join(texts)]
     needs = (t if _named(catalog, t) else one_line(t, _QUERY_LIMIT) for t in texts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from toolfold.search._text import is_telling, raw_words
+from toolfold.search._text import is_telling, query_words
 
 __all__ = ["CLAUSES_AT_MOST", "clauses"]
 
@@ -63,7 +63,7 @@ def clauses(query: str) -> list[str]:
     needs: list[str] = []
     for part in parts:
         # One telling word is no need of its own: it belongs to the clause before.
-        if sum(map(is_telling, raw_words(part))) >= 2:
+        if sum(map(is_telling, query_words(part))) >= 2:
             needs.append(part.strip())
         elif needs:
             needs[-1] += f" {part.strip()}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ class Table:
         if not rows:
             return np.zeros(self.dimensions, np.float32)
         vector = self._query_weights[rows] @ self._vectors[rows].astype(np.float32)
-        return vector / max(float(np.linalg.norm(vector)), 1e-6)
+        return vector / max(sqrt(float(vector @ vector)), 1e-6)
 
     def tool(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the unit vector of a tool, given its field texts."""

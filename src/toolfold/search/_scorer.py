@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["FEATURES", "Scorer", "floor_features", "scorer"]
+__all__ = ["FEATURES", "NAME_SHARE", "Scorer", "floor_features", "scorer"]
 
 FEATURES = (
     "lex_top", "lex_log", "coverage", "coverage_gap", "cosine", "cosine_gap", "cosine_z",
@@ -47,10 +47,17 @@ FEW_TOOLS = 20
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
-_OF_THE_BEST = (
-    "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
-    "best_coverage", "best_cosine", "length", "size",
-)  # fmt: skip
+_COLUMN = {name: i for i, name in enumerate(FEATURES)}
+NAME_SHARE = _COLUMN["name_share"]
+"""The column of `FEATURES` that says how much of a request a tool's name holds."""
+
+_OF_THE_BEST = [
+    _COLUMN[name]
+    for name in (
+        "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
+        "best_coverage", "best_cosine", "length", "size",
+    )
+]  # fmt: skip
 
 
 class Scorer:
@@ -66,16 +73,21 @@ class Scorer:
         def array(key: str) -> Any:
             return np.array(weights[key], dtype=np.float32)
 
-        self._mean, self._deviation = array("mean"), array("deviation")
-        self._w1, self._b1, self._w2 = array("w1"), array("b1"), array("w2")
-        self._linear, self._floor = array("linear"), array("floor")
+        # The network was fitted on numbers brought to mean 0 and deviation 1; its first layer
+        # does that, too.
+        mean, deviation = array("mean"), array("deviation")
+        self._w1 = array("w1") / deviation[:, None]
+        self._b1 = array("b1") - mean @ self._w1
+        self._w2, self._floor = array("w2"), array("floor")
+        self._linear = array("linear") / deviation
+        self._constant = -float(mean @ self._linear)
 
     def scores(self, features: Floats) -> Floats:
         """Return the score of each candidate."""
         import numpy as np
 
-        x = (features - self._mean) / self._deviation
-        return np.tanh(x @ self._w1 + self._b1) @ self._w2 + x @ self._linear
+        hidden = np.tanh(features @ self._w1 + self._b1)
+        return hidden @ self._w2 + (features @ self._linear + self._constant)
 
     def probability(self, features: Floats, scores: Floats) -> float:
         """Return the probability that the best candidate serves the request."""
@@ -88,18 +100,16 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
     """Say in a few numbers how well the best candidates fit: the inputs of the floor's logistic."""
     import numpy as np
 
-    row = features[int(scores.argmax())]
+    row = features[int(scores.argmax())].tolist()
     ordered = np.sort(scores)[::-1]
-    ahead = float(ordered[0] - ordered[min(COMPARED_WITH, len(ordered) - 1)])
-    product = row[FEATURES.index("coverage")] * row[FEATURES.index("cosine")]
-    picked = row[[FEATURES.index(name) for name in _OF_THE_BEST]]
+    best = float(ordered[0])
+    ahead = best - float(ordered[min(COMPARED_WITH, len(ordered) - 1)])
+    coverage, cosine = row[_COLUMN["coverage"]], row[_COLUMN["cosine"]]
     # Among few tools little nearness tells much: what stands out there need not be near.
-    tools = 10 ** (SIZE_DECADES * float(row[FEATURES.index("size")]))
-    few = FEW_TOOLS / (FEW_TOOLS + tools)
-    near = few * float(row[FEATURES.index("cosine")])
-    stands_out = few * ahead / SCORES
-    rest = (float(ordered[0]) / SCORES, ahead / SCORES, product, few, near, stands_out)
-    return np.array([*picked, *rest], dtype=np.float32)
+    few = FEW_TOOLS / (FEW_TOOLS + 10 ** (SIZE_DECADES * row[_COLUMN["size"]]))
+    rest = (best / SCORES, ahead / SCORES, coverage * cosine, few, few * cosine)
+    picked = [row[column] for column in _OF_THE_BEST]
+    return np.array([*picked, *rest, few * ahead / SCORES], dtype=np.float32)
 
 
 @lru_cache(maxsize=1)

@@ -73,9 +73,11 @@ class Spelling:
         joint, first, second = query[token.end()], token[0].lower(), after[0].lower()
         if joint != "-" and (joint != " " or first in STOPWORDS or second in STOPWORDS):
             return False
-        if len(first) + len(second) < _SHORTEST or not self._is_held(stem(first + second)):
+        if len(first) + len(second) < _SHORTEST:
             return False
-        return not (self._is_held(stem(first)) and self._is_held(stem(second)))
+        if self._is_held(stem(first)) and self._is_held(stem(second)):
+            return False
+        return self._is_held(stem(first + second))
 
     def _is_strange(self, query: str, token: re.Match[str]) -> bool:
         word = token[0].lower()

@@ -14,7 +14,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["STOPWORDS", "compounds", "is_compound", "is_telling", "raw_words", "stem", "terms"]
+__all__ = [
+    "STOPWORDS",
+    "compounds",
+    "is_compound",
+    "is_telling",
+    "query_words",
+    "raw_words",
+    "stem",
+    "terms",
+]
 
 STOPWORDS = frozenset(
     """
@@ -35,6 +44,8 @@ _UNSPACED = re.compile(
 _TEXT_LIMIT = 20_000
 _WORDS_KEPT = 16_384
 _WORD_KEPT = 40
+_QUERIES_KEPT = 256
+_QUERY_KEPT = 400
 
 _local: Any = threading.local()
 
@@ -50,6 +61,16 @@ def raw_words(text: str) -> Iterator[str]:
                 yield part.lower()
         else:
             yield from _unicode_words(token)
+
+
+def query_words(text: str) -> tuple[str, ...]:
+    """Return the words of a request, which a search looks at several times."""
+    return _kept_words(text) if len(text) <= _QUERY_KEPT else tuple(raw_words(text))
+
+
+@lru_cache(maxsize=_QUERIES_KEPT)
+def _kept_words(text: str) -> tuple[str, ...]:
+    return tuple(raw_words(text))
 
 
 def compounds(text: str) -> Iterator[str]:

@@ -59,13 +59,14 @@ class Vectors:
             np.ascontiguousarray(matrix[i : i + _BLOCK, :dimensions].T)
             for i in range(0, self._size, _BLOCK)
         ]
-        # Sums in double precision, so that the order of the tools does not show.
-        self._sum = np.zeros(matrix.shape[1])
-        self._moment = np.zeros((matrix.shape[1], matrix.shape[1]))
-        for i in range(0, self._size, _BLOCK):
-            block = matrix[i : i + _BLOCK]
-            self._sum += block.sum(axis=0, dtype=np.float64)
-            self._moment += block.T @ block
+        if self._looks_twice:
+            # Sums in double precision, so that the order of the tools does not show.
+            self._sum = np.zeros(matrix.shape[1])
+            self._moment = np.zeros((matrix.shape[1], matrix.shape[1]))
+            for i in range(0, self._size, _BLOCK):
+                block = matrix[i : i + _BLOCK]
+                self._sum += block.sum(axis=0, dtype=np.float64)
+                self._moment += block.T @ block
 
     def search(self, queries: Floats, k: int, k_more: int) -> Near:
         """Return the `k` nearest of the first query and the `k_more` nearest of each other."""
@@ -83,17 +84,26 @@ class Vectors:
             values = self._matrix[places] @ query if self._looks_twice else scores[i][places]
             best[i] = values.max()
             found.append(places[best_places(values, k_more if i else k)])
-        mean, deviation = self._spread(queries[0].astype(np.float64))
+        own = queries[0] if self._looks_twice else scores[0]
+        mean, deviation = self._spread(own.astype(np.float64))
         return Near(np.concatenate(found), best, mean, deviation)
 
     def exact(self, queries: Floats, places: Sequence[int] | NDArray[Any]) -> Floats:
         """Return the cosines of queries (rows) with the tools at some places (columns)."""
         return queries @ self._matrix[places].T
 
-    def _spread(self, query: NDArray[np.float64]) -> tuple[float, float]:
-        """Return mean and standard deviation of a query's cosine over all tools."""
-        mean = float(self._sum @ query) / self._size
-        variance = float(query @ self._moment @ query) / self._size - mean * mean
+    def _spread(self, own: NDArray[np.float64]) -> tuple[float, float]:
+        """Return mean and standard deviation of a query's cosine over all tools.
+
+        Args:
+            own: The query where only a part of the tools is compared with it, else its cosines.
+        """
+        if self._looks_twice:
+            mean, square = float(self._sum @ own), float(own @ self._moment @ own)
+        else:
+            mean, square = float(own.sum()), float(own @ own)
+        mean /= self._size
+        variance = square / self._size - mean * mean
         return mean, max(max(variance, 0.0) ** 0.5, 1e-4)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolfold.search._text import raw_words
+from toolfold.search._text import query_words, raw_words
 
 __all__ = ["KINDS", "kind_of_name", "kinds_asked"]
 
@@ -58,4 +58,4 @@ def kind_of_name(name: str) -> int:
 
 
 def _first_kind(text: str) -> int:
-    return next((kind for word in raw_words(text) if (kind := _KIND_OF.get(word))), 0)
+    return next((kind for word in query_words(text) if (kind := _KIND_OF.get(word))), 0)

@@ -17,10 +17,10 @@ from toolfold.search._build import index_arrays
 from toolfold.search._clauses import clauses
 from toolfold.search._dense import table
 from toolfold.search._lexicon import readings
-from toolfold.search._scorer import FEATURES, SIZE_DECADES, Scorer, scorer
+from toolfold.search._scorer import FEATURES, NAME_SHARE, SIZE_DECADES, Scorer, scorer
 from toolfold.search._sources import SourceMeans
 from toolfold.search._spelling import Spelling
-from toolfold.search._text import is_telling, raw_words, stem
+from toolfold.search._text import is_telling, query_words, stem
 from toolfold.search._vectors import Vectors, best_places
 from toolfold.search._verbs import KINDS, kind_of_name, kinds_asked
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
@@ -188,10 +188,9 @@ class HybridSearcher:
         order = np.lexsort((evidence.places, -scores))[:limit]
         if self._is_literal(query, evidence):
             chance = max(chance, LITERAL_CHANCE)
-        best = float(scores[order[0]])
-        found = [
-            Match(int(evidence.places[i]), chance * exp(float(scores[i]) - best)) for i in order
-        ]
+        best, *others = scores[order].tolist()
+        chances = [chance, *(chance * exp(score - best) for score in others)]
+        found = list(map(Match, evidence.places[order].tolist(), chances))
         return self._with_letters(query, found)[:limit]
 
     def explain(self, query: str, position: int) -> str:
@@ -207,15 +206,15 @@ class HybridSearcher:
 
     def _is_literal(self, query: str, evidence: Evidence) -> bool:
         """Whether a query of a few words is said, word for word, by the name of a candidate."""
-        words = list(raw_words(query))
+        words = query_words(query)
         if len([word for word in words if is_telling(word)] or words) > LITERAL_WORDS:
             return False
-        return bool((evidence.features[:, FEATURES.index("name_share")] > WHOLE).any())
+        return bool((evidence.features[:, NAME_SHARE] > WHOLE).any())
 
     def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
         """Put tools whose names hold the letters of the query first, where no word fits."""
         held = self._words.__contains__
-        if any(held(stem(word)) for word in raw_words(query) if is_telling(word)):
+        if any(held(stem(word)) for word in query_words(query) if is_telling(word)):
             return found
         if any(held(term) for term in query_terms(query)):
             return found
@@ -234,10 +233,11 @@ class HybridSearcher:
         near = self._vectors.search(vectors, CANDIDATES, CLAUSE_CANDIDATES)
         terms = [query_terms(text, self._words.__contains__) for text in texts]
         lexical = [self._words.scores(own) for own in terms]
-        chosen = [near.candidates]
+        is_chosen = np.zeros(self._words.size, dtype=bool)
+        is_chosen[near.candidates] = True
         for i, scores in enumerate(lexical):
-            chosen.append(self._best(scores, CLAUSE_CANDIDATES if i else CANDIDATES))
-        places = np.unique(np.concatenate(chosen))
+            is_chosen[self._best(scores, CLAUSE_CANDIDATES if i else CANDIDATES)] = True
+        places = np.flatnonzero(is_chosen)
         said = self._words.coverage(terms, places)
         cosine = self._vectors.exact(vectors, places)
         rows = slice(1, None) if len(texts) > 1 else slice(0, 1)
@@ -256,7 +256,7 @@ class HybridSearcher:
             + GAP_SHARE * clause_gap
             + COVERAGE_SHARE * clause_coverage
         )
-        rank = np.stack([_ranks(row) for row in simple])
+        lex_rank, dense_rank, *ranks = _ranks(np.vstack((lex, whole, simple)))
         features: dict[str, Any] = {
             "lex_top": lex / tops[0],
             "lex_log": np.log1p(lex) / LOGARITHMS,
@@ -271,13 +271,13 @@ class HybridSearcher:
             "source_gap": self._sources.gaps(vectors[rows], places),
             "name_said": np.minimum(said.named / self._words.name_mass[places], NAME_AT_MOST),
             "name_share": said.named / said.mass,
-            "lex_rank": RANK_HALF / (RANK_HALF + _ranks(lex)),
-            "dense_rank": RANK_HALF / (RANK_HALF + _ranks(whole)),
+            "lex_rank": RANK_HALF / (RANK_HALF + lex_rank),
+            "dense_rank": RANK_HALF / (RANK_HALF + dense_rank),
             "clause_cosine": cosine[rows].max(0),
             "clause_gap": clause_gap.max(0),
             "clause_lex": clause_lexical.max(0),
             "clause_coverage": clause_coverage.max(0),
-            "clause_rank": CLAUSE_RANK_HALF / (CLAUSE_RANK_HALF + rank.min(0)),
+            "clause_rank": CLAUSE_RANK_HALF / (CLAUSE_RANK_HALF + np.min(ranks, axis=0)),
             "best_coverage": float(coverage.max()),
             "best_cosine": float(near.best[0]),
             "best_z": float(z.max()) / DEVIATIONS,
@@ -325,9 +325,11 @@ def _best_of(readings: Sequence[Sequence[Match]]) -> list[Match]:
     return [Match(i, s) for i, s in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
 
 
-def _ranks(values: Floats) -> NDArray[np.intp]:
-    """Return how many values are greater than each: equals share a rank, in whatever order."""
+def _ranks(rows: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Return how many values of its row are greater than each: equals share a rank."""
     import numpy as np
 
-    rounded = np.round(values, RANK_DIGITS)
-    return len(values) - np.searchsorted(np.sort(rounded), rounded, side="right")
+    rounded = np.round(rows, RANK_DIGITS)
+    ordered, size = np.sort(rounded, axis=1), rows.shape[1]
+    both = zip(ordered, rounded, strict=True)
+    return [size - own.searchsorted(values, side="right") for own, values in both]

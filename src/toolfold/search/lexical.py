@@ -16,7 +16,7 @@ from toolfold.search._columns import Columns, columns_of
 from toolfold.search._document import DETAILS, FIELDS, NAME, document
 from toolfold.search._lexicon import readings
 from toolfold.search._synonyms import SYNONYM_WEIGHT, SYNONYMS
-from toolfold.search._text import is_telling, raw_words, stem
+from toolfold.search._text import is_telling, query_words, raw_words, stem
 from toolfold.search._vectors import best_places
 from toolfold.search.ranker import Match
 from toolfold.tool import Tool
@@ -57,6 +57,9 @@ IN_HEAD, IN_NAME = 2, 4
 
 _QUERY_WORDS_AT_MOST = 128
 """Distinct words of a request that are looked up: what bounds the price of a long one."""
+
+_POSTINGS_KEPT = 256
+"""Terms whose tools are at hand: a search looks each up more than once."""
 
 _SUBSTRING_AT_LEAST = 4
 """Letters that a word needs to be looked for inside names: shorter ones are in too many."""
@@ -101,6 +104,7 @@ class Words:
         import numpy as np
 
         self.size = columns.size
+        self.posting = lru_cache(maxsize=_POSTINGS_KEPT)(self._posting)
         self._numbers = {term: i for i, term in enumerate(columns.vocabulary)}
         sizes = np.diff(columns.starts)
         tools = np.repeat(np.arange(self.size, dtype=np.int32), sizes)
@@ -145,7 +149,7 @@ class Words:
         """Whether any tool holds a term."""
         return term in self._numbers
 
-    def posting(self, term: str) -> Posting | None:
+    def _posting(self, term: str) -> Posting | None:
         """Return the tools that hold a term, or None where none does."""
         i = self._numbers.get(term)
         if i is None:
@@ -174,20 +178,23 @@ class Words:
         """Return how much of some texts the tools at some places cover."""
         import numpy as np
 
-        distinct = list(dict.fromkeys(term for own in texts for term in own))
+        first, *others = texts
+        distinct = list(first if not others else dict.fromkeys(t for own in texts for t in own))
         marks = np.zeros((len(distinct), len(places)), dtype=np.uint8)
         idf = np.full(len(distinct), self.unseen, dtype=np.float32)
+        wanted = places.astype(np.int32)
         for i, term in enumerate(distinct):
             posting = self.posting(term)
             if posting is None:
                 continue
-            at = np.minimum(np.searchsorted(posting.tools, places), len(posting.tools) - 1)
-            np.multiply(posting.tools[at] == places, posting.marks[at], out=marks[i])
+            at = posting.tools.searchsorted(wanted)
+            held = posting.tools.take(at, mode="clip") == wanted
+            np.multiply(held, posting.marks.take(at, mode="clip"), out=marks[i])
             idf[i] = posting.idf
         weights = np.array([[own.get(term, 0.0) for term in distinct] for own in texts], np.float32)
+        said = weights >= 1
+        mass: NDArray[np.float32] = np.maximum(said.astype(np.float32) @ idf, np.float32(1e-6))
         weights *= idf
-        said = np.array([[own.get(term, 0.0) >= 1 for term in distinct] for own in texts])
-        mass = np.maximum((said * idf).sum(axis=1), 1e-6)
         return Coverage(
             covered=weights @ (marks > 0).astype(np.float32) / mass[:, None],
             headed=weights @ (marks & IN_HEAD > 0).astype(np.float32) / mass[:, None],
@@ -276,7 +283,7 @@ def query_terms(query: str, is_held: Callable[[str], bool] = lambda _: False) ->
         query: The query.
         is_held: Whether any tool holds a term.
     """
-    words = list(dict.fromkeys(raw_words(query)))[:_QUERY_WORDS_AT_MOST]
+    words = list(dict.fromkeys(query_words(query)))[:_QUERY_WORDS_AT_MOST]
     telling = [word for word in words if is_telling(word)]
     if telling:
         telling += [word for word in words if word.isdigit() and len(word) > 1 and is_held(word)]
