@@ -92,3 +92,26 @@ def test_a_client_for_whom_there_is_no_server_left_is_in_the_audit(
     assert all("too many clients" in e["error"] for e in lines[1:])
     assert (lines[3]["via"], lines[3]["outcome"]) == ("resource", "failed")
     assert caplog.text.count("there are 1 servers for single clients: no more") == 1
+
+
+def test_one_token_cannot_take_all_servers_for_single_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "OWN_OF_A_TOKEN_AT_MOST", 1)
+    greedy, other = Principal("greedy"), Principal("other")
+
+    async def main() -> None:
+        async with (
+            gateway(odd("one", per_session=True)) as made,
+            client(made, who=greedy) as first,
+            client(made, who=greedy) as second,
+            client(made, who=other) as third,
+        ):
+            await first.call_tool("one__echo", {"x": "a"})
+            assert said(await second.call_tool("one__echo", {"x": "b"})) == (
+                "one__echo failed: the server 'one' serves 1 conversations of this token already. "
+                "It was not run. Tell the user, or go on without it."
+            )
+            assert said(await third.call_tool("one__echo", {"x": "c"})) == "one:c"
+
+    run(main)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from support.gateways import run, until
+from support.gateways import gateway, run, until
 from support.servers.place import (
     SECONDS,
     WILD_HTTP,
@@ -26,6 +26,8 @@ from support.servers.place import (
     prepared,
     serving,
 )
+from toolfold.sources.mcp import lifecycle
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -164,6 +166,27 @@ def test_a_server_over_http_that_answers_nonsense_fails_its_call_alone(
             assert place.ran()["write a"] == 0
             process.kill()
             process.wait()
+
+    try:
+        run(main)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_server_that_never_answers_a_goodbye_does_not_keep_the_gateway_from_ending(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "PARTING", 0.2)
+    port = free_port()
+    process = start_http(place, port, "mute")
+
+    async def main() -> None:
+        async with gateway(
+            Server("far", transport="http", url=f"http://127.0.0.1:{port}/mcp")
+        ) as made:
+            await until(lambda: made.pool.upstreams["far"].state == "ready", SECONDS)
+        assert made.pool.upstreams["far"].state == "stopped"
 
     try:
         run(main)

@@ -286,7 +286,7 @@ class Gateway:
     ) -> dict[str, Json]:
         tool = invocation.tool
         try:
-            located = self.pool.located(view.stock, tool.name, caller.key)
+            located = self.pool.located(view.stock, tool.name, caller.key, principal.name)
         except ServerDownError as error:
             return self._rejected(invocation, caller, principal, error.for_model(tool))
         room = self.pool.room(located.source)
@@ -371,7 +371,7 @@ class Gateway:
         uri = str(params.get("uri", ""))
         place = None if is_continuation(params) else await self.offers.resource(principal, uri)
         work = self._at(
-            place, "resources/read", "uri", caller, params,
+            place, "resources/read", "uri", caller, principal, params,
             MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}),
         )  # fmt: skip
         return await self._recorded("resource", uri, place, caller, principal, params, work)
@@ -383,7 +383,7 @@ class Gateway:
         name = str(params.get("name", ""))
         place = None if is_continuation(params) else await self.offers.prompt(principal, name)
         work = self._at(
-            place, "prompts/get", "name", caller, params,
+            place, "prompts/get", "name", caller, principal, params,
             MCPError(INVALID_PARAMS, f"no prompt named {one_line(name, 100)!r}"),
         )  # fmt: skip
         return await self._recorded("prompt", name, place, caller, principal, params, work)
@@ -411,6 +411,7 @@ class Gateway:
         method: str,
         key: str,
         caller: Caller,
+        principal: Principal,
         params: Mapping[str, Json],
         missing: MCPError,
     ) -> dict[str, Json]:
@@ -420,7 +421,7 @@ class Gateway:
         if place is None:
             raise missing
         with as_errors():
-            upstream = self.pool.upstream(place.server, caller.key)
+            upstream = self.pool.upstream(place.server, caller.key, principal.name)
         request = {k: v for k, v in params.items() if k not in (*_CARRIED, "_meta")}
         request[key] = place.name
 
@@ -435,8 +436,7 @@ class Gateway:
     ) -> dict[str, Json]:
         """Complete an argument of a prompt or of a resource's template."""
         self.calls.admit()
-        ref = params.get("ref")
-        ref = ref if is_object(ref) else {}
+        ref = said if is_object(said := params.get("ref")) else {}
         key = "uri" if ref.get("type") == "ref/resource" else "name"
         wanted = str(ref.get(key, ""))
         find = self.offers.resource if key == "uri" else self.offers.prompt
@@ -444,7 +444,7 @@ class Gateway:
         if place is None:
             raise MCPError(INVALID_PARAMS, f"nothing to complete for {one_line(wanted, 100)!r}")
         with as_errors():
-            upstream = self.pool.upstream(place.server, caller.key)
+            upstream = self.pool.upstream(place.server, caller.key, principal.name)
         if not upstream.can("completions"):
             return {"completion": {"values": []}}
         request = {k: v for k, v in params.items() if k != "_meta"}

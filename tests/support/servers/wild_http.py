@@ -5,12 +5,14 @@
 `rubbish` answers calls with what is no JSON, `broken` with a status of 500. A session that
 it did not open itself it does not know, and says so in plain words, or as the library of
 TypeScript does: with `typescript` in its older way, with `typescript-new` in its newer one.
+With `mute` it never answers a goodbye.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -57,6 +59,8 @@ class Handler(BaseHTTPRequestHandler):
         self.say(405, b"")
 
     def do_DELETE(self) -> None:
+        if "mute" in wild.FLAGS:
+            time.sleep(60)
         self.say(405, b"")
 
     def say(self, status: int, body: bytes) -> None:

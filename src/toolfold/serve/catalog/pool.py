@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from toolfold.errors import ConfigError
 from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
 from toolfold.serve.catalog.kept_names import Claim, KeptNames
+from toolfold.serve.principals import LOCAL
 from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
@@ -47,6 +49,9 @@ QUIET = 0.1
 
 OWN_AT_MOST = 256
 """How many connections of single clients there may be."""
+
+OWN_OF_A_TOKEN_AT_MOST = 64
+"""How many of them one token may have, so that others find room."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +113,7 @@ class Pool:
         self._auth = auth
         self._quarantined: dict[str, int] = {}
         self._by_client: dict[tuple[str, str], McpSource] = {}
+        self._owners: dict[tuple[str, str], str] = {}
         self._is_full = False
         self._served: dict[str, int] = {}
         self._known: dict[str, tuple[Tool, ...]] = {}
@@ -340,7 +346,7 @@ class Pool:
         first = (*self.upstreams.values(), *self._by_client.values())
         return (*first, *(source.older for source in first if source.older is not None))
 
-    def located(self, stock: Stock, name: str, client: str) -> Located:
+    def located(self, stock: Stock, name: str, client: str, principal: str) -> Located:
         """Return a tool of a list with the source that runs it for a client.
 
         The list is the one that the client saw: what has become of the tool since then, its
@@ -351,11 +357,16 @@ class Pool:
         """
         tool, source = stock.sources[name]
         if isinstance(source, McpSource):
-            source = self.upstream(source.name, client)
+            source = self.upstream(source.name, client, principal)
         return Located(tool, source)
 
-    def upstream(self, server: str, client: str) -> McpSource:
+    def upstream(self, server: str, client: str, principal: str) -> McpSource:
         """Return the connection on which a client's calls to a server go.
+
+        Args:
+            server: The server's name.
+            client: The client's key.
+            principal: Whose client it is.
 
         Raises:
             ServerDownError: Too many clients have one of their own already.
@@ -365,15 +376,26 @@ class Pool:
             return shared
         own = self._by_client.get((server, client))
         if own is None:
-            if len(self._by_client) >= OWN_AT_MOST:
-                if not self._is_full:  # once, until there is room again
-                    _log.warning("there are %d servers for single clients: no more", OWN_AT_MOST)
-                self._is_full = True
-                raise ServerDownError(server, "serves too many clients already", lost=False)
-            self._is_full = False
+            self._check_room(server, principal)
             own = self._by_client[server, client] = self._made(shared.server, client=client)
+            self._owners[server, client] = principal
             own.run()
         return own
+
+    def _check_room(self, server: str, principal: str) -> None:
+        """Raise `ServerDownError` where there is no room for one more client of a principal."""
+        if len(self._by_client) >= OWN_AT_MOST:
+            if not self._is_full:  # once, until there is room again
+                _log.warning("there are %d servers for single clients: no more", OWN_AT_MOST)
+            self._is_full = True
+            raise ServerDownError(
+                server, "serves too many clients already", lost=False, retry_in=math.inf
+            )
+        self._is_full = False
+        owned = sum(owner == principal for owner in self._owners.values())
+        if owned >= OWN_OF_A_TOKEN_AT_MOST and principal != LOCAL.name:
+            reason = f"serves {owned} conversations of this token already"
+            raise ServerDownError(server, reason, lost=False, retry_in=math.inf)
 
     def room(self, source: Source) -> CallRoom | None:
         """Return where a source's calls wait for their turn; None of a server, which knows."""
@@ -392,6 +414,7 @@ class Pool:
     async def forget(self, client: str) -> None:
         """End the servers that ran for one client alone."""
         for key in [key for key in self._by_client if key[1] == client]:
+            self._owners.pop(key, None)
             await self._by_client.pop(key).stop()
 
     # ---- what servers say

@@ -15,7 +15,7 @@ from toolfold.serve.catalog.views import Views
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients, ListKind
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
 from toolfold.serve.principals import Principal
-from toolfold.sources.mcp.mcp_source import ListedKind, ServerDownError
+from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, ServerDownError
 from toolfold.tool import Json
 
 __all__ = ["Notifications"]
@@ -113,7 +113,7 @@ class Notifications:
         client.subscriptions.add(uri)
         self._subscribers.setdefault(place, {})[client] = uri
         try:
-            await self._pool.upstream(place.server, client.key).wishes.subscribe(place.name)
+            await self._upstream(place.server, client).wishes.subscribe(place.name)
         except ServerDownError:
             _log.debug("subscribed to %s of a server that is away", place.name)
         return True
@@ -125,7 +125,10 @@ class Notifications:
             del self._subscribers[place][client]
             if not self._subscribers[place]:
                 del self._subscribers[place]
-                await self._pool.upstream(place.server, client.key).wishes.unsubscribe(place.name)
+                await self._upstream(place.server, client).wishes.unsubscribe(place.name)
+
+    def _upstream(self, server: str, client: ConnectedClient) -> McpSource:
+        return self._pool.upstream(server, client.key, client.principal.name)
 
     async def unsubscribe_all(self, client: ConnectedClient) -> None:
         """A client is gone: nothing is told it any more."""

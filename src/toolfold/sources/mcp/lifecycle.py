@@ -57,6 +57,9 @@ SIGN_IN_SECONDS = 300.0
 REFRESH_PAUSE = 1.0
 """A changing list is read at most once in so many seconds."""
 
+PARTING = 5.0
+"""For so many seconds a server is left to end in order, before it is cut off."""
+
 _NEXT_LIFE = 10.0
 _SOON = 2.0
 """A call waits for a server that is tried again within so many seconds."""
@@ -131,7 +134,7 @@ class Lifecycle:
         self._digest = ""
         self._next_try = math.inf
         self._was_ready = False
-        self._is_older = self._is_anew = False
+        self._is_older = self._is_anew = self._is_stopping = False
         self._refusal: int | None = None
         self._last_words = ""
         self._task: asyncio.Task[None] | None = None
@@ -149,6 +152,7 @@ class Lifecycle:
         """Begin to look after the server; after a stop, from the beginning."""
         if self.state == "stopped":
             self._reset()
+            self._is_stopping = False
             self.state, self.error = "waiting", None
         # A clean context: what the server says later must not seem to belong to the call
         # that started it.
@@ -158,10 +162,12 @@ class Lifecycle:
 
     async def stop(self) -> None:
         """End the server."""
-        if self._task is not None:
+        self._is_stopping = True
+        while self._task is not None and not self._task.done():
+            # Once is not always enough: a goodbye may wait for a server that says nothing more.
             self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
+            await asyncio.wait([self._task], timeout=PARTING)
+        self._task = None
         self._move("stopped")
 
     @property
@@ -306,6 +312,8 @@ class Lifecycle:
                 _log.debug("server %s", self.name, exc_info=True)
             finally:
                 self.connection = None
+            if self._is_stopping:  # a transport that ends by itself may swallow the cancellation
+                return
             if self._is_anew:
                 continue
             if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
