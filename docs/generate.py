@@ -97,9 +97,9 @@ JSON_KEYS = {
     "`discovery_by_turn`); with `--growth` also `growth` (`tools`, `budget`, and `unfolded`, "
     "`folded`, `folded_no_budget`, each like a result). Tokens are characters over four.",
     "status": "`gateways`, each `pid`, `answers` and `error` (why it does not) and, of one that "
-    "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, `clients`, "
-    "`in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, `tools`, `tokens_before`, "
-    "`tokens_after`), `servers` (each `name`, `transport`, `state`, `since`, `tools`, "
+    "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, "
+    "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
+    "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, `since`, `tools`, "
     "`quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, `failed`) and `functions` "
     "(each `name`, `tools`, `calls`, `failed`).",
     "trust": "`mode`, `known` (how many tools are remembered), `count`, `waiting` (each `server`, "

@@ -100,6 +100,10 @@ def _lines(gateway: RunningGateway) -> list[str]:
         _calls(report),
         "1 search" if searches == 1 else f"{searches:,} searches",
     ]
+    if under_way := _number(report, "in_flight"):
+        words.append(f"{under_way:,} under way")
+    if report.get("stopping") is True:
+        words.append(styled("stopping", "yellow"))
     lines = [f"{options.bold(f'gateway {gateway.pid}')}  {', '.join(words)}"]
     if report.get("config"):
         lines.append(options.dim(f"  {options.plain(str(report['config']))}"))

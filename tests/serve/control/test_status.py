@@ -291,3 +291,24 @@ def test_another_user_gets_no_answer_though_the_files_let_them_in() -> None:
                 "BrokenPipeError: [Errno 32] Broken pipe",
             )
             assert asked(socket) == "10"
+
+
+def test_a_gateway_that_waits_for_its_last_calls_says_that_it_is_stopping(place: Place) -> None:
+    sign = place.config.parent / "sign"
+    place.add("good", "waits").serve(drain=SECONDS)
+    with served(place) as process:
+        say(process, HELLO)
+        heard(process, 0)
+        say(process, READY)
+        params = {"name": "good__wait", "arguments": {"x": str(sign), "n": 0}}
+        say(process, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        [one] = shown(place, lambda found: bool(found) and found[0].get("in_flight") == 1)
+        assert one["stopping"] is False
+
+        process.send_signal(signal.SIGTERM)
+        shown(place, lambda found: bool(found) and found[0].get("stopping") is True)
+        text = CliRunner().invoke(main, ["status", "--config", str(place.config)]).stdout
+        sign.touch()
+
+        assert "1 under way, stopping" in text.splitlines()[0]
+        assert process.wait(SECONDS) == 0

@@ -74,6 +74,7 @@ class GatewayReport:
             "address": self.address,
             "since": _moment(self._began),
             "config": self._config,
+            "stopping": gateway.calls.is_closing,
             "clients": len(gateway.clients),
             "in_flight": gateway.pool.in_flight,
             "calls": tally.calls.total(),
