@@ -99,9 +99,9 @@ JSON_KEYS = {
     "status": "`gateways`, each `pid`, `answers` and `error` (why it does not) and, of one that "
     "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, "
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
-    "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, `since`, `tools`, "
-    "`quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, `failed`) and `functions` "
-    "(each `name`, `tools`, `calls`, `failed`).",
+    "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, "
+    "`since`, `tools`, `quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, "
+    "`failed`) and `functions` (each `name`, `tools`, `calls`, `failed`).",
     "trust": "`mode`, `known` (how many tools are remembered), `count`, `waiting` (each `server`, "
     "`tool`, `state`, `rejected`, `fingerprint`, `approved`, `marks`). `show` adds `difference`; "
     "`approve` and `reject` print `approved` or `rejected` with `changed`, `forget` prints "
