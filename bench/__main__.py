@@ -2,8 +2,8 @@
 
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, asked, scale, statements, against, chaos,
-                               # memory
+                               # gateway, recall, asked, asked-test, scale, statements, against,
+                               # chaos, memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -24,7 +24,7 @@ from typing import Any
 
 from bench import data
 from bench.against import against
-from bench.asked import asked
+from bench.asked import asked, asked_test
 from bench.chaos import chaos
 from bench.gateway import gateway
 from bench.memory import KINDS
@@ -64,6 +64,7 @@ def main() -> None:
         "gateway": gateway,
         "recall": recalling,
         "asked": asked,
+        "asked-test": asked_test,
         "scale": scale,
         "statements": statements,
         "against": against,
