@@ -110,6 +110,8 @@ def tokens() -> list[Row]:
         settings = Settings(enabled="on", listing=listing)
         seen = fold(tools, shape="openai-chat", settings=settings).tools
         rows.append(_token_row(f"bridge, listing {listing}", seen, exact))
+    stubs = fold(tools, shape="openai-chat", settings=Settings(enabled="on", strategy="stub")).tools
+    rows.append(_token_row("stubs", stubs, exact))
     before = rows[0]
     for row in rows[1:]:
         key = "o200k_base" if exact else "characters/4"
