@@ -2,8 +2,8 @@
 
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, asked, asked-test, scale, statements, against,
-                               # chaos, memory
+                               # gateway, recall, asked, asked-test, figures, scale, statements,
+                               # against, chaos, memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -26,6 +26,7 @@ from bench import data
 from bench.against import against
 from bench.asked import asked, asked_test
 from bench.chaos import chaos
+from bench.figures import figures
 from bench.gateway import gateway
 from bench.memory import KINDS
 from bench.peers.peers import Peer, PeerUnavailableError
@@ -65,6 +66,7 @@ def main() -> None:
         "recall": recalling,
         "asked": asked,
         "asked-test": asked_test,
+        "figures": figures,
         "scale": scale,
         "statements": statements,
         "against": against,
