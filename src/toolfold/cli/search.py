@@ -61,7 +61,7 @@ def command(
       toolfold search 'send mail' --json | jq -r '.hits[].name'
     """
     if not any(character.isalnum() for character in query):
-        raise click.UsageError("QUERY is blank")
+        raise click.UsageError("the query is blank")
     opened = options.open_tools(catalog, config, enabled="on", **given)
     settings, found = opened.settings, opened.catalog(Scope(allow or ("*",), deny))
     bridge = replace(Bridge.over(found, settings), strategy=strategy_of(settings))
