@@ -2,8 +2,8 @@
 
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, asked, scale, statements, against, chaos,
-                               # memory
+                               # gateway, recall, asked, asked-test, figures, scale, statements,
+                               # against, chaos, memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -24,8 +24,9 @@ from typing import Any
 
 from bench import data
 from bench.against import against
-from bench.asked import asked
+from bench.asked import asked, asked_test
 from bench.chaos import chaos
+from bench.figures import figures
 from bench.gateway import gateway
 from bench.memory import KINDS
 from bench.peers.peers import Peer, PeerUnavailableError
@@ -64,6 +65,8 @@ def main() -> None:
         "gateway": gateway,
         "recall": recalling,
         "asked": asked,
+        "asked-test": asked_test,
+        "figures": figures,
         "scale": scale,
         "statements": statements,
         "against": against,
@@ -109,6 +112,8 @@ def tokens() -> list[Row]:
         settings = Settings(enabled="on", listing=listing)
         seen = fold(tools, shape="openai-chat", settings=settings).tools
         rows.append(_token_row(f"bridge, listing {listing}", seen, exact))
+    stubs = fold(tools, shape="openai-chat", settings=Settings(enabled="on", strategy="stub")).tools
+    rows.append(_token_row("stubs", stubs, exact))
     before = rows[0]
     for row in rows[1:]:
         key = "o200k_base" if exact else "characters/4"

@@ -1,95 +1,179 @@
 """Requests as a model puts them to a search tool: what the answers name, and what they cost.
 
-    python -m bench asked
+    python -m bench asked         # dev requests, and what no tool serves
+    python -m bench asked-test    # test requests, to report and not to choose by
 
 Ours is the whole answer of `tool_search`. A peer is asked need by need, for five hits each, as
-its own search tool would be; what it writes is counted as it stands. Dev requests only.
+its own search tool would be; what it writes is counted as it stands. The plain answer is ours
+with the same number of hits, all with signatures and nothing behind them: what the tokens of
+ours are held to.
 """
 
 from __future__ import annotations
 
+import random
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench import data
 from bench.peers.peers import Peer, PeerUnavailableError
 from toolfold import Settings
-from toolfold.evaluation import Corpus, load_corpus, measure_answers
+from toolfold.evaluation import Corpus, LabelledRequest, load_corpus, measure_answers
+from toolfold.evaluation.answers import SHARES
 from toolfold.evaluation.measure import recall
 
-__all__ = ["asked"]
+__all__ = ["OURS", "UNSERVED", "asked", "asked_test"]
 
 Row = dict[str, Any]
 
-_SETS = ("acebench", "nestful", "seal-tools", "metatool")
-_PEERS = ("hermes", "fastmcp")
+OURS = "toolfold"
+UNSERVED = "unserved"
+"""What the rows of requests that no tool serves begin with."""
+
+_DEV_SETS = ("acebench", "nestful", "seal-tools", "metatool")
+_TEST_SETS = ("callnavi", "toollinkos", "bfcl", "stabletoolbench")
+_PEERS = ("hermes", "fastmcp", "everruns")
 _CHARACTERS_A_TOKEN = 4
+_UNSERVED_AT_MOST = 200
+_SEED = 2
+
+
+class _Asked(NamedTuple):
+    """What a peer answered to one request, need by need."""
+
+    request: LabelledRequest
+    needs: tuple[tuple[tuple[str, ...], int], ...]
+    """The names of each need's hits, and the characters of its answer."""
+
+    @property
+    def names(self) -> list[str]:
+        return [name for names, _ in self.needs for name in names]
+
+    @property
+    def firsts(self) -> list[str]:
+        return [names[0] for names, _ in self.needs if names]
+
+    @property
+    def tokens(self) -> float:
+        return sum(characters for _, characters in self.needs) / _CHARACTERS_A_TOKEN
 
 
 def asked() -> list[Row]:
     """As models ask: right tools in the answer, first hits, tokens (characters over four)."""
+    folder = _folder()
+    if folder is None:
+        return []
+    azure, *others = corpora = [
+        load_corpus(folder / "azure-asked", split="dev"),
+        *(_of(folder, name, "dev") for name in _DEV_SETS),
+    ]
+    return [*_served(corpora), *_unserved(azure, others)]
+
+
+def asked_test() -> list[Row]:
+    """The same on test requests: for reporting alone."""
+    folder = _folder()
+    return [] if folder is None else _served([_of(folder, name, "test") for name in _TEST_SETS])
+
+
+def _folder() -> Path | None:
     folder = data.corpora()
     if folder is None or not (folder / "asked").is_dir():
         print("note: skipped, the corpora are absent", file=sys.stderr)
-        return []
-    corpora = [load_corpus(folder / "azure-asked", split="dev")]
-    for name in _SETS:
-        queries = folder / "asked" / f"{name}.jsonl"
-        corpora.append(load_corpus(folder / name, split="dev", queries=queries))
-    rows = [row for corpus in corpora for row in (_ours(corpus), *_peers(corpus))]
-    systems = dict.fromkeys(row["system"] for row in rows)
-    return [*rows, *(_mean(system, rows) for system in systems)]
+        return None
+    return folder
+
+
+def _of(folder: Path, name: str, split: str) -> Corpus:
+    return load_corpus(folder / name, split=split, queries=folder / "asked" / f"{name}.jsonl")
+
+
+def _served(corpora: Sequence[Corpus]) -> list[Row]:
+    rows: list[Row] = []
+    for corpus in corpora:
+        rows.append(_ours(corpus))
+        rows.extend(_row(corpus.name, name, told) for name, told in _peers(corpus))
+    return [*rows, *(_mean(system, rows) for system in dict.fromkeys(r["system"] for r in rows))]
 
 
 def _ours(corpus: Corpus) -> Row:
     metrics = measure_answers(corpus, Settings(enabled="on", cache_dir="off")).metrics
-    return _row(
-        corpus.name,
-        "toolfold",
-        metrics["answer_recall"],
-        metrics["first_hit"],
-        metrics["answer_tokens"],
-    )
+    return {
+        "corpus": corpus.name,
+        "system": OURS,
+        "in the answer": round(metrics["answer_recall"], 3),
+        "first five": round(metrics["first_five_recall"], 3),
+        "first hit": round(metrics["first_hit"], 3),
+        "tokens": round(metrics["answer_tokens"]),
+        "plain": round(metrics["plain_tokens"]),
+        **{f"in {share} %": round(metrics[f"recall_within_{share}"], 3) for share in SHARES},
+    }
 
 
-def _peers(corpus: Corpus) -> list[Row]:
+def _peers(corpus: Corpus) -> list[tuple[str, list[_Asked]]]:
+    """Return what each peer that can be had answers to every request."""
     tools = [dict(tool.raw or {}) for tool in corpus.catalog]
-    needs = [[need.strip() for need in r.query.split("|") if need.strip()] for r in corpus.requests]
-    rows: list[Row] = []
+    told: list[tuple[str, list[_Asked]]] = []
     for name in _PEERS:
         try:
             with Peer(name, tools) as peer:
-                results = peer.search([need for own in needs for need in own])
+                results = peer.search([need for r in corpus.requests for need in r.needs])
         except PeerUnavailableError as error:
             print(f"note: {error}", file=sys.stderr)
             continue
         answers = iter(zip(results.names, results.characters, strict=True))
-        per_request = [[next(answers) for _ in own] for own in needs]
-        found: list[float] = []
-        first: list[float] = []
-        tokens: list[float] = []
-        for request, own in zip(corpus.requests, per_request, strict=True):
-            names = [tool for hits, _ in own for tool in hits]
-            firsts = [hits[0] for hits, _ in own if hits]
-            found.append(recall(request, names, len(names)))
-            first.append(float(recall(request, firsts, len(firsts)) > 0))
-            tokens.append(sum(characters for _, characters in own) / _CHARACTERS_A_TOKEN)
-        rows.append(_row(corpus.name, name, fmean(found), fmean(first), fmean(tokens)))
-    return rows
+        told.append(
+            (name, [_Asked(r, tuple(next(answers) for _ in r.needs)) for r in corpus.requests])
+        )
+    return told
 
 
-def _row(corpus: str, system: str, found: float, first: float, tokens: float) -> Row:
+def _row(corpus: str, system: str, told: Sequence[_Asked]) -> Row:
+    found = fmean(recall(one.request, one.names, len(one.names)) for one in told)
+    first = fmean(float(recall(one.request, one.firsts, len(one.firsts)) > 0) for one in told)
     return {
         "corpus": corpus,
         "system": system,
         "in the answer": round(found, 3),
+        # Five hits a need are all that a peer was asked for.
+        "first five": round(found, 3),
         "first hit": round(first, 3),
-        "tokens": round(tokens),
+        "tokens": round(fmean(one.tokens for one in told)),
     }
 
 
-def _mean(system: str, rows: list[Row]) -> Row:
+def _mean(system: str, rows: Sequence[Row]) -> Row:
     own = [row for row in rows if row["system"] == system]
-    means = (fmean(row[key] for row in own) for key in ("in the answer", "first hit", "tokens"))
-    return _row("mean", system, *means)
+    keys = [key for key in own[0] if key not in ("corpus", "system")]
+    means = {key: fmean(row[key] for row in own) for key in keys}
+    rounded = {k: round(v) if k in ("tokens", "plain") else round(v, 3) for k, v in means.items()}
+    return {"corpus": "mean", "system": system, **rounded}
+
+
+def _unserved(azure: Corpus, others: Sequence[Corpus]) -> list[Row]:
+    """Put what a model asked of other catalogs to Azure's tools, which serve next to none of it."""
+    needs = [need for corpus in others for request in corpus.requests for need in request.needs]
+    drawn = random.Random(_SEED).sample(needs, min(len(needs), _UNSERVED_AT_MOST))
+    name = f"{UNSERVED} by {len(azure.catalog)} tools"
+    requests = tuple(LabelledRequest(need, frozenset()) for need in drawn)
+    corpus = azure._replace(name=name, requests=requests, unknown=())
+    metrics = measure_answers(corpus, Settings(enabled="on", cache_dir="off")).metrics
+    ours: Row = {
+        "corpus": name,
+        "system": OURS,
+        "tokens": round(metrics["answer_tokens"]),
+        "gets hits": round(metrics["unserved_hit"], 3),
+        "as a close match": round(metrics["unserved_close"], 3),
+    }
+    return [ours, *(_unserved_row(name, system, told) for system, told in _peers(corpus))]
+
+
+def _unserved_row(corpus: str, system: str, told: Sequence[_Asked]) -> Row:
+    hits = round(fmean(float(bool(one.names)) for one in told), 3)
+    tokens = round(fmean(one.tokens for one in told))
+    # A peer marks no hit as weak.
+    row: Row = {"corpus": corpus, "system": system, "tokens": tokens, "gets hits": hits}
+    return {**row, "as a close match": hits}

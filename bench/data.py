@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["CATALOGS", "Catalog", "Tool", "catalog", "corpora", "missing", "queries"]
+__all__ = ["CATALOGS", "Catalog", "Tool", "catalog", "corpora", "missing", "queries", "rows"]
 
 Tool = dict[str, Any]
 
@@ -61,8 +61,8 @@ def catalog(name: str) -> Catalog:
     file, count = _FILES[name]
     folder = corpora()
     if folder is None:
-        return Catalog("demo", tuple(_rows(_DEMO)))
-    return Catalog(name, tuple(_rows(folder / file)[:count]))
+        return Catalog("demo", tuple(rows(_DEMO)))
+    return Catalog(name, tuple(rows(folder / file)[:count]))
 
 
 def queries(kind: Literal["short", "long"] = "short", count: int = 100) -> tuple[str, ...]:
@@ -75,17 +75,18 @@ def queries(kind: Literal["short", "long"] = "short", count: int = 100) -> tuple
     """
     folder = corpora()
     if folder is None:
-        texts = [" ".join(str(tool["description"]).split()[:8]) for tool in _rows(_DEMO)]
+        texts = [" ".join(str(tool["description"]).split()[:8]) for tool in rows(_DEMO)]
     else:
         category = {"short": "easy", "long": "hard"}[kind]
-        rows = _rows(folder / "seal-tools" / "queries.jsonl")
+        own = rows(folder / "seal-tools" / "queries.jsonl")
         wanted = ("dev", category)
-        texts = [row["query"] for row in rows if (row["split"], row["category"]) == wanted]
+        texts = [row["query"] for row in own if (row["split"], row["category"]) == wanted]
     step = max(1, len(texts) // count)
     return tuple(texts[::step][:count])
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file of JSON lines, gzipped or not."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines if line.strip()]

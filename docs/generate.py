@@ -106,8 +106,11 @@ JSON_KEYS = {
     "`tool`, `state`, `rejected`, `fingerprint`, `approved`, `marks`). `show` adds `difference`; "
     "`approve` and `reject` print `approved` or `rejected` with `changed`, `forget` prints "
     "`forgotten`.",
-    "search": "`query`, `searched` (how many tools), `hits` (each `name`, `source`, `score`, "
-    "`signature`, `summary`; with `--explain` also `why`), best first.",
+    "search": "`query`, `searched` (how many tools), `hits` (each `name`, `source`, `need`, "
+    "`shown`, `score`, `signature`, `summary`; with `--explain` also `why`), need by need, best "
+    "first, companions behind all; `weak` and `missed` (needs with no close match, and with "
+    "none), `text` (what a model reads) and its `tokens`. `shown` is `signature`, `name` or "
+    "`companion`.",
 }
 """What a command prints with `--json`."""
 

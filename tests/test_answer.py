@@ -181,7 +181,7 @@ def test_laws_of_an_answer(
     assert estimate(answer.text) <= budget
     assert set(answer.session.revealed) == set(kinds["signature"])
     assert all(hit.name in answer.text for hit in answer.hits)
-    assert len(kinds["companion"]) <= 4
+    assert len(kinds["companion"]) <= 6
     for need in ("one", "two"):
         signed = [h for h in answer.hits if h.need == need and h.shown == "signature"]
         assert len(signed) <= (limit or 5)

@@ -220,7 +220,7 @@ def test_seed_003_end_to_end() -> None:
 
     found = answered(folded.resolve("tool_search", {"query": "github issue", "limit": 3}))
     assert len([hit for hit in found.hits if hit.shown == "signature"]) == 3
-    assert found.text.startswith('10 of 20 tools for "github issue":\n- mcp_github_action_')
+    assert found.text.startswith('15 of 20 tools for "github issue":\n- mcp_github_action_')
 
     described = answered(
         folded.resolve("tool_describe", {"name": "mcp_github_action_5"}, session=found.session)

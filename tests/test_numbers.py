@@ -68,6 +68,21 @@ def test_the_bridge_over_226_tools_costs_at_most(listing: Any, most: int) -> Non
     assert tokens <= most
 
 
+def test_226_stubs_cost_at_most_and_none_more_than_what_it_stands_for() -> None:
+    tools = deploy()
+    shape, off, on = "openai-chat", Settings(enabled="off"), Settings(enabled="on", strategy="stub")
+    whole = fold(tools, shape=shape, settings=off).tools
+    stubs = fold(tools, shape=shape, settings=on).tools
+    tokens = exact()(compact(stubs))
+    print(f"stubs: {tokens} tokens exactly, {estimate(compact(stubs))} by characters over four")  # noqa: T201
+
+    assert tokens <= 14_000
+    assert len(stubs) == len(whole) + 1
+    assert all(
+        len(compact(stub)) <= len(compact(tool)) for stub, tool in zip(stubs, whole, strict=False)
+    )
+
+
 def test_the_list_of_names_holds_all_226() -> None:
     folded = fold(deploy(), context_length=131_072, settings=Settings(listing="names"))
 

@@ -54,7 +54,8 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
         enabled_toolsets=enabled, quiet_mode=True, skip_tool_search_assembly=True
     )
     catalog = tool_search.build_catalog(tool_search.classify_tools(definitions)[1])
-    if len(catalog) != len(tools):
+    # What is named like one of its core tools stays out of its search, and counts as not found.
+    if len(catalog) < 0.99 * len(tools):
         raise RuntimeError(f"Hermes defers {len(catalog)} of {len(tools)} tools")
 
     def search(query: str) -> Found:

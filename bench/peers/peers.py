@@ -21,8 +21,8 @@ from typing import Any, Self
 
 __all__ = ["PEERS", "Peer", "PeerUnavailableError", "Results", "clean_environment", "install"]
 
-PEERS = ("hermes", "fastmcp", "bm25s", "tantivy")
-"""Names of the peers: the two systems, then the two libraries."""
+PEERS = ("hermes", "fastmcp", "everruns", "bm25s", "tantivy")
+"""Names of the peers: two systems, the scheme of a third, then two libraries."""
 
 _HERE = Path(__file__).resolve().parent
 _HOME = _HERE.parents[1] / ".bench"
@@ -49,10 +49,14 @@ class Results:
 def install(name: str, home: Path = _HOME) -> Path:
     """Return the Python of a peer's environment, made now unless it is there.
 
+    A peer without requirements is a scheme that is written here, and needs none.
+
     Raises:
         PeerUnavailableError: The packages could not be installed.
     """
     requirements = _HERE / f"requirements-{name}.txt"
+    if not requirements.exists():
+        return Path(sys.executable)
     environment = home / name / "venv"
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     wanted = requirements.read_text(encoding="utf-8")

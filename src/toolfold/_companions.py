@@ -21,7 +21,7 @@ from toolfold.tool import Json, Tool, is_array, is_object
 
 __all__ = ["companions", "producers"]
 
-COMPANIONS_AT_MOST = 4
+COMPANIONS_AT_MOST = 6
 """How many there are for one search: more cost more than they bring."""
 
 _PRODUCERS_AT_MOST = 2

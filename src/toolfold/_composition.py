@@ -15,11 +15,11 @@ from toolfold._summary import few_words_of
 from toolfold.answer import Hit
 from toolfold.tokens import TokenCounter
 
-__all__ = ["ComposedNeed", "composed", "is_weak"]
+__all__ = ["ComposedNeed", "composed", "is_weak", "kept"]
 
-HITS_AT_LEAST = 10
-"""How many hits of a need are named, where there are so many: a right tool that is not among
-them is seldom among the next ten."""
+HITS_AT_LEAST = 15
+"""How many hits of a need are named, where there are so many and room for them: a right tool that
+is not among them is seldom among the next ten."""
 
 NEAR_ZERO = 0.002
 """Below this probability a hit is left out: no right tool of the measured sets was lost by it."""
@@ -30,7 +30,8 @@ LIKELY = 0.01
 CLOSE = 0.5
 """Below this probability the best hit is called a weak match: more likely wrong than right."""
 
-_SPARE_TOKENS = 48
+_SPARE_TOKENS = 72
+"""What names may take beyond the room that unlikely hits leave: some fifteen of them."""
 
 
 class ComposedNeed(NamedTuple):
@@ -68,9 +69,8 @@ def composed(
     """
     if not hits:
         return ComposedNeed(need)
-    best, least = (hits[0].score, NEAR_ZERO) if calibrated else (0.0, 0.0)
-    head, *tail = hits[: max(limit, HITS_AT_LEAST)]
-    shown = [head, *(hit for hit in tail if hit.score >= least)]
+    best = hits[0].score if calibrated else 0.0
+    shown = kept(hits[: max(limit, HITS_AT_LEAST)], calibrated=calibrated)
     cut = max(sum(hit.score >= LIKELY * best for hit in shown[:limit]), 1)
     room = _SPARE_TOKENS + sum(_in_full(hit, count) for hit in hits[cut:limit])
     named = _fitting(shown[cut:], room, count)
@@ -85,6 +85,17 @@ def composed(
     return ComposedNeed(
         need, tuple(shown[:cut]), tuple(names), is_weak=is_weak(hits, calibrated=calibrated)
     )
+
+
+def kept(hits: Sequence[Hit], *, calibrated: bool) -> list[Hit]:
+    """Return the hits of a need without those that are next to impossible; never without the best.
+
+    Args:
+        hits: The hits, best first.
+        calibrated: Whether their scores are probabilities.
+    """
+    least = NEAR_ZERO if calibrated else 0.0
+    return [*hits[:1], *(hit for hit in hits[1:] if hit.score >= least)]
 
 
 def _fitting(hits: Sequence[Hit], room: int, count: TokenCounter) -> list[Hit]:

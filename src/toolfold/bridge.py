@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from toolfold import prompts
 from toolfold._bounds import one_line, visible
 from toolfold._companions import companions
-from toolfold._composition import ComposedNeed, composed, is_weak
+from toolfold._composition import ComposedNeed, composed, is_weak, kept
 from toolfold._missed import missed
 from toolfold._render import describe_text, fitting, names_text
 from toolfold._search_page import search_text
@@ -32,9 +32,11 @@ from toolfold.strategy import STRATEGIES, Strategy, strategy_of
 from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["Bridge"]
+__all__ = ["NEEDS_AT_MOST", "Bridge"]
 
-_NEEDS_AT_MOST = 8
+NEEDS_AT_MOST = 8
+"""How many needs of one search are looked for."""
+
 _NAMES_AT_MOST = 16
 _GUESSED_AT_MOST = 8
 _QUERY_LIMIT = 2_000
@@ -180,6 +182,27 @@ class Bridge:
             hits = [Hit(exact, 1.0 if self.ranker.calibrated else above, need), *rest]
         return tuple(hits[:limit])
 
+    def shown(self, need: str, limit: int) -> tuple[Hit, ...]:
+        """Return the hits of one need that an answer shows: what is next to impossible is not."""
+        hits = self.search(need, limit)
+        named = _named(self.catalog, need)
+        if named is not None and _is_literal(need, named):
+            return hits[:1] if named.name in self.folded else ()
+        return tuple(kept(hits, calibrated=self.ranker.calibrated))
+
+    def needs(self, query: Json) -> list[str]:
+        """Return what stands in a query, one by one; a search looks for the first of them."""
+        together = self.strategy is not None and self.strategy.takes_one_need
+        return [
+            need
+            for need in _needs(query, self.catalog, together=together)
+            if _WORD.search(need) or _named(self.catalog, need)
+        ]
+
+    def is_weak(self, hits: Sequence[Hit]) -> bool:
+        """Whether the hits of one need are called the nearest, and no close match."""
+        return is_weak(hits, calibrated=self.ranker.calibrated)
+
     def explain(self, hit: Hit) -> str:
         """Say in one line why a hit is there."""
         if _named(self.folded, hit.need) is hit.tool:
@@ -197,18 +220,14 @@ class Bridge:
         # Whatever is asked for first, what any later search needs is there after it.
         self.catalog.warm()
         self.folded.warm()
-        needs = [
-            need
-            for need in _needs(query, self.catalog, together=strategy.takes_one_need)
-            if _WORD.search(need) or _named(self.catalog, need)
-        ]
+        needs = self.needs(query)
         if not needs:
             return self._without_need(strategy, query, session)
         asked = _number(arguments.get("limit"))
         limit = strategy.limit(asked, self.settings)
         # One that was asked for is one: nothing stands behind it.
         has_names = bool(strategy.names_lead) and (asked is None or limit > 1)
-        found = [self._found(need, limit, has_names) for need in needs[:_NEEDS_AT_MOST]]
+        found = [self._found(need, limit, has_names) for need in needs[:NEEDS_AT_MOST]]
         fruitful = any(one.need.hits or one.core for one in found)
         if not fruitful:
             session = session.searched_in_vain()

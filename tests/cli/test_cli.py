@@ -112,7 +112,101 @@ def test_the_probability_that_a_search_explains_is_the_hits_score() -> None:
     hits = json.loads(ran.out)["hits"]
     assert len(hits) > 1
     for hit in hits:
-        assert hit["why"].endswith(f"; probability {hit['score']:.2f}")
+        if hit["shown"] == "companion":
+            assert hit["why"] == "gives what a hit requires, or is of its source"
+        else:
+            assert hit["why"].endswith(f"; probability {hit['score']:.2f}")
+
+
+def letters(count: int) -> None:
+    tools = [{"name": f"letter_{i}", "description": f"Post a letter {i}."} for i in range(count)]
+    Path("letters.jsonl").write_text("\n".join(map(json.dumps, tools)), encoding="utf-8")
+
+
+def test_search_shows_what_a_model_is_answered_some_with_signatures_and_some_by_name() -> None:
+    letters(4)
+    asked = ("search", "post a letter", "--catalog", "letters.jsonl", "--ranker", "bm25", "-k", "2")
+
+    lines = run(*asked).out.splitlines()
+    found = json.loads(run(*asked, "--json").out)
+
+    assert [line.split()[1] for line in lines if line[0].isdigit()] == [
+        "letter_0",
+        "letter_1",
+        "letter_2",
+        "letter_3",
+    ]
+    assert [" by name" in line for line in lines if line[0].isdigit()] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert [hit["shown"] for hit in found["hits"]] == ["signature"] * 2 + ["name"] * 2
+    assert found["text"].startswith('4 of 4 tools for "post a letter":\n- letter_0()')
+    assert found["tokens"] > 0
+    assert (found["weak"], found["missed"]) == ([], [])
+
+
+def test_one_that_is_searched_for_comes_alone() -> None:
+    letters(4)
+
+    one = run("search", "letter", "--catalog", "letters.jsonl", "-k", "1", "--json")
+    exact = run("search", "letter_2", "--catalog", "letters.jsonl", "--json")
+
+    assert len(json.loads(one.out)["hits"]) == 1
+    assert [hit["name"] for hit in json.loads(exact.out)["hits"]] == ["letter_2"]
+
+
+def test_search_names_companions_behind_the_hits() -> None:
+    tools = [
+        {
+            "name": "buy_ticket",
+            "description": "Buy a ticket for a train.",
+            "server": "rail",
+            "parameters": {
+                "type": "object",
+                "properties": {"station_code": {"type": "string"}},
+                "required": ["station_code"],
+            },
+        },
+        {"name": "get_station_codes", "description": "Codes by place.", "server": "rail"},
+        {"name": "send_mail", "description": "Send an e-mail.", "server": "mail"},
+    ]
+    Path("rail.jsonl").write_text("\n".join(map(json.dumps, tools)), encoding="utf-8")
+
+    asked = ("search", "buy a train ticket", "--catalog", "rail.jsonl")
+    hits = json.loads(run(*asked, "--json").out)["hits"]
+
+    assert [(hit["name"], hit["shown"]) for hit in hits] == [
+        ("buy_ticket", "signature"),
+        ("get_station_codes", "companion"),
+    ]
+    assert run(*asked).out.splitlines()[-1] == "may be needed too: get_station_codes"
+
+
+def test_search_calls_hits_that_are_probably_wrong_the_nearest() -> None:
+    Path("low.yaml").write_text("tools: {tool_search: {relevance_floor: 0}}", encoding="utf-8")
+    asked = ("search", "post a parcel", "--catalog", "tools.jsonl", "--config", "low.yaml")
+
+    assert run(*asked).out.startswith("no close match; nearest:\n1. ")
+    assert json.loads(run(*asked, "--json").out)["weak"] == ["post a parcel"]
+
+
+def test_search_answers_several_needs_one_by_one() -> None:
+    ran = run("search", "open an issue | zzzz | send mail", "--catalog", "tools.jsonl", "-k", "1")
+
+    assert ran.out.startswith("open an issue:\n1. forge.create_issue")
+    assert "\nsend mail:\n1. mail.send" in ran.out
+    assert ran.err == "no tool matches 'zzzz' (3 searched)\n"
+
+
+def test_needs_beyond_what_a_search_takes_are_counted() -> None:
+    query = " | ".join(f"open issue {i}" for i in range(10))
+
+    ran = run("search", query, "--catalog", "tools.jsonl", "-k", "1")
+
+    assert ran.err.endswith("2 further needs were not searched\n")
 
 
 def test_search_without_a_match_says_so_and_succeeds() -> None:

@@ -53,8 +53,26 @@ def test_needs_between_bars_each_have_a_first_hit() -> None:
 def test_an_answer_to_what_nothing_serves_counts_where_it_has_hits() -> None:
     metrics = measure_answers(corpus(("letter", set()), ("submarine", set())), SETTINGS).metrics
 
-    assert metrics["unserved_close"] == 0.5
+    assert metrics["unserved_hit"] == metrics["unserved_close"] == 0.5
     assert "answer_recall" not in metrics
+
+
+def test_hits_that_are_called_weak_are_told_from_close_ones() -> None:
+    near = Corpus("near", Catalog(POST), (LabelledRequest("mail a parcel", frozenset()),))
+    settings = Settings(enabled="on", cache_dir="off", relevance_floor=0.0)
+
+    metrics = measure_answers(near, settings).metrics
+
+    assert (metrics["unserved_hit"], metrics["unserved_close"]) == (1, 0)
+
+
+def test_a_request_with_tools_of_its_own_is_asked_of_those() -> None:
+    own = Catalog([Tool("sink_ship", "Sink a submarine.")])
+    request = LabelledRequest("sink a submarine", frozenset({"sink_ship"}), catalog=own)
+
+    metrics = measure_answers(Corpus("own", Catalog(()), (request,)), SETTINGS).metrics
+
+    assert metrics["answer_recall"] == 1
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -154,3 +154,16 @@ def test_the_page_compares_runs_and_escapes_names(tmp_path: Path) -> None:
     assert "<before>" not in page
     assert page.count("<svg") == 4
     assert "0.500" in page
+
+
+def test_the_page_tells_of_answers_where_a_run_measured_them(tmp_path: Path) -> None:
+    own = corpus(tmp_path, {"query": "open an issue", "gold": ["create_issue"]})
+    row = measure(own, Settings(enabled="on")).as_json()
+    answers = {"answer_recall": 0.75, "first_hit": 0.25, "answer_tokens": 311.6}
+
+    without = page_html({"before": [row]})
+    page = page_html({"before": [row], "this run": [{**row, "answers": answers}]})
+
+    assert "answer_recall" not in without
+    assert "<td>0.750</td><td>0.250</td><td>312</td>" in page
+    assert page.count("<svg") == without.count("<svg") + 1

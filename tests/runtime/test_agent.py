@@ -553,6 +553,31 @@ def test_prefetch_names_the_likely_tools_behind_the_message_and_saves_the_search
     assert done.round_trips == 2
 
 
+def test_prefetch_says_where_even_the_likeliest_tool_is_probably_none() -> None:
+    settings = Settings(enabled="on", relevance_floor=0.0)
+    agent = agent_of(says("Hello."), prefetch=True, settings=settings)
+    conversation = agent.conversation()
+
+    wait(conversation.ask("Good morning, how was your weekend?"))
+
+    first = conversation.messages[0]
+    assert isinstance(first, UserMessage)
+    assert first.note.startswith("(No close match; nearest tools, to be run with tool_call: ")
+
+
+def test_prefetch_leaves_out_what_an_answer_would_leave_out() -> None:
+    agent = agent_of(says("Done."), prefetch=True)
+    conversation = agent.conversation()
+
+    wait(conversation.ask("create_event"))
+
+    first = conversation.messages[0]
+    assert isinstance(first, UserMessage)
+    assert (
+        first.note == "(Tools that may help, to be run with tool_call: create_event(title: string))"
+    )
+
+
 # ---- a subagent as a tool
 
 

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -89,6 +88,7 @@ def command(
     earlier = {Path(file).stem: _read_run(file) for file in compare}
     told: list[AnswerResult] = []
     results: list[Result] = []
+    rows: list[dict[str, Json]] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
         try:
             corpus = load_corpus(folder, split=split, queries=queries)
@@ -112,10 +112,10 @@ def command(
             ) as bar:  # fmt: skip
                 result = measure(corpus, settings, progress=lambda: bar.update(1))
             results.append(result)
+            rows.append({**result.as_json(), **_of_answers(told)})
             if as_json:
-                row = {**result.as_json(), **_of_answers(told)}
-                click.echo(json.dumps(row, ensure_ascii=False))
-    _draw(results, plot, page, earlier)
+                click.echo(json.dumps(rows[-1], ensure_ascii=False))
+    _draw(results, plot, page, {**earlier, "this run": rows})
     if not as_json:
         _print(results, by_category)
         if floor_curve:
@@ -123,7 +123,7 @@ def command(
         _print_answers(told)
 
 
-def _of_answers(told: list[AnswerResult]) -> dict[str, Any]:
+def _of_answers(told: list[AnswerResult]) -> dict[str, Json]:
     """Return what the answers to the last corpus hold and cost, if that was measured."""
     measured = told[-1].metrics if told else {}
     return {"answers": {k: round(v, 4) for k, v in measured.items()}} if told else {}
@@ -144,7 +144,10 @@ def _print_answers(told: list[AnswerResult]) -> None:
 
 
 def _draw(
-    results: list[Result], plot: str | None, page: str | None, earlier: dict[str, list[Any]]
+    results: list[Result],
+    plot: str | None,
+    page: str | None,
+    runs: Mapping[str, list[dict[str, Json]]],
 ) -> None:
     """Write the chart and the page that were asked for."""
     if plot:
@@ -154,7 +157,6 @@ def _draw(
     if page:
         from toolfold.evaluation.page import page_html
 
-        runs = {**earlier, "this run": [result.as_json() for result in results]}
         Path(page).write_text(page_html(runs), encoding="utf-8")
 
 

@@ -49,8 +49,8 @@ class AnswerResult(NamedTuple):
     `first_five_recall`: of the first five hits of each need. `first_hit`: how often the first
     hit of a need is right. `answer_tokens`, `plain_tokens`, `plain_recall`: of the answer and
     of the plain one. `recall_within_100` and so on: of the names that stand within so many
-    per cent of the plain answer's tokens. `unserved_close`: how often an answer to what no
-    tool serves has hits that are not marked as weak."""
+    per cent of the plain answer's tokens. `unserved_hit`: how often an answer to what no tool
+    serves has hits; `unserved_close`: how often it has some that are not marked as weak."""
 
 
 def measure_answers(
@@ -68,16 +68,18 @@ def measure_answers(
         count: Counts tokens.
         progress: Called after every request.
     """
-    bridge = replace(Bridge.over(corpus.catalog, settings), count=count)
-    plain = replace(bridge, strategy=_Plain())
+    shared = replace(Bridge.over(corpus.catalog, settings), count=count)
     rows: list[dict[str, float]] = []
     for request in corpus.requests:
-        answer, before = _asked(bridge, request), _asked(plain, request)
-        rows.append(_row(request, answer, before, count, calibrated=bridge.ranker.calibrated))
+        bridge = shared
+        if request.catalog is not None:
+            bridge = replace(Bridge.over(request.catalog, settings), count=count)
+        answer, plain = _asked(bridge, request), _asked(replace(bridge, strategy=_Plain()), request)
+        rows.append(_row(request, answer, plain, count, calibrated=bridge.ranker.calibrated))
         progress()
     keys = dict.fromkeys(key for row in rows for key in row)
     metrics = {key: fmean(row[key] for row in rows if key in row) for key in keys}
-    return AnswerResult(corpus.name, bridge.ranker.name, len(rows), metrics)
+    return AnswerResult(corpus.name, shared.ranker.name, len(rows), metrics)
 
 
 def _asked(bridge: Bridge, request: LabelledRequest) -> Answer:
@@ -98,7 +100,8 @@ def _row(
     firsts = {hit.need: hit for hit in reversed(answer.hits) if hit.shown != "companion"}
     if not request.gold:
         is_close = [not is_weak([hit], calibrated=calibrated) for hit in firsts.values()]
-        return {**tokens, "unserved_close": float(any(is_close))}
+        found = {"unserved_hit": float(bool(firsts)), "unserved_close": float(any(is_close))}
+        return {**tokens, **found}
     right = [hit for hit in firsts.values() if _share(request, [hit])]
     shares = {
         f"recall_within_{share}": _share(

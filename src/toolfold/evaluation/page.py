@@ -10,14 +10,16 @@ from html import escape
 from statistics import fmean
 
 from toolfold.evaluation.plot import curves_svg, grouped_bars_svg
-from toolfold.tool import Json, is_array
+from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["page_html"]
 
 EvalRun = Sequence[Mapping[str, Json]]
 
 _METRICS = ("recall@1", "recall@5", "recall@10", "recall@20", "false_hit_rate", "ms_p50")
-_CHARTS = ("recall@5", "recall@1", "false_hit_rate")
+_OF_ANSWERS = ("answer_recall", "first_hit", "answer_tokens")
+"""What is shown of the answers, where a run measured them."""
+_CHARTS = ("recall@5", "recall@1", "answer_recall", "false_hit_rate")
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
@@ -37,6 +39,7 @@ def page_html(runs: Mapping[str, EvalRun]) -> str:
     Args:
         runs: The results of each run, as `toolfold eval --json` prints them, by its name.
     """
+    runs = {name: [_flat(row) for row in run] for name, run in runs.items()}
     charts = [_bars(metric, runs) for metric in _CHARTS if _told(runs, metric)]
     curves = {name: points for name, run in runs.items() if (points := _curve(run))}
     if curves:
@@ -59,7 +62,8 @@ def page_html(runs: Mapping[str, EvalRun]) -> str:
 
 
 def _table(runs: Mapping[str, EvalRun]) -> str:
-    heads = "".join(f"<th>{escape(text)}</th>" for text in ("corpus", "run", "tools", *_METRICS))
+    metrics = (*_METRICS, *(metric for metric in _OF_ANSWERS if _told(runs, metric)))
+    heads = "".join(f"<th>{escape(text)}</th>" for text in ("corpus", "run", "tools", *metrics))
     rows: list[str] = []
     for key in _keys(runs):
         for name, run in runs.items():
@@ -69,12 +73,12 @@ def _table(runs: Mapping[str, EvalRun]) -> str:
                         key,
                         name,
                         str(row.get("tools", "")),
-                        *(_cell(row, m) for m in _METRICS),
+                        *(_cell(row, m) for m in metrics),
                     ]
                     rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     for name, run in runs.items():
-        means = {metric: fmean(told) for metric in _METRICS if (told := _values(run, metric))}
-        cells = ["mean", name, "", *(_cell(means, metric) for metric in _METRICS)]
+        means = {metric: fmean(told) for metric in metrics if (told := _values(run, metric))}
+        cells = ["mean", name, "", *(_cell(means, metric) for metric in metrics)]
         rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
@@ -107,6 +111,12 @@ def _curve(run: EvalRun) -> list[tuple[float, float]]:
     return [(fmean(false), fmean(recall)) for recall, false in pairs if recall and false]
 
 
+def _flat(row: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return a result with what its answers hold and cost beside its other figures."""
+    answers = row.get("answers")
+    return {**row, **answers} if is_object(answers) else row
+
+
 def _key(row: Mapping[str, Json]) -> str:
     return f"{row.get('corpus')} {row.get('ranker')}"
 
@@ -133,4 +143,6 @@ def _number(value: Json) -> float | None:
 
 def _cell(row: Mapping[str, Json], metric: str) -> str:
     value = _number(row.get(metric))
-    return "–" if value is None else f"{value:.3f}"
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if metric.endswith("_tokens") else f"{value:.3f}"

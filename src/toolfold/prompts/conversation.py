@@ -35,9 +35,18 @@ def unreadable_call(name: str, *, exists: bool | None = None) -> str:
     )
 
 
-def may_help(signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES) -> str:
-    """Return the note behind a user's message that names the tools that may help."""
-    return f"(Tools that may help, to be run with {names.call}: {'; '.join(signatures)})"
+def may_help(
+    signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES, *, is_weak: bool = False
+) -> str:
+    """Return the note behind a user's message that names the tools that may help.
+
+    Args:
+        signatures: Those of the tools.
+        names: What the bridge's tools are called.
+        is_weak: Whether even the likeliest is probably none.
+    """
+    lead = "No close match; nearest tools" if is_weak else "Tools that may help"
+    return f"({lead}, to be run with {names.call}: {'; '.join(signatures)})"
 
 
 def found_earlier(names: Sequence[str], at_most: int) -> str:

@@ -7,7 +7,7 @@ change. Where it names the right tool, the search and its round trip are saved.
 from __future__ import annotations
 
 from toolfold import prompts
-from toolfold._bounds import one_line
+from toolfold._bounds import one_line, visible
 from toolfold.answer import Hit
 from toolfold.fold import Folded
 
@@ -18,12 +18,18 @@ _TEXT_LIMIT = 2_000
 
 
 def prefetched(folded: Folded, text: str) -> tuple[str, tuple[Hit, ...]]:
-    """Return the note for a user's message and the hits it names; empty where nothing fits."""
-    strategy = folded.bridge.strategy
+    """Return the note for a user's message and the hits it shows; empty where nothing fits.
+
+    All have signatures, since a message may hold several needs: to describe one that is only
+    named takes a round trip, as a search does. What an answer would leave out is left out.
+    """
+    bridge = folded.bridge
     # The note says to run them with `tool_call`: it is for lists that have one.
-    if strategy is None or strategy.reveals or not text.strip():
+    if bridge.strategy is None or bridge.strategy.reveals or not text.strip():
         return "", ()
-    hits = folded.bridge.search(one_line(text, _TEXT_LIMIT), _HITS)
+    hits = bridge.shown(one_line(text, _TEXT_LIMIT), _HITS)
     if not hits:
         return "", ()
-    return prompts.may_help((hit.signature for hit in hits), folded.bridge.names), hits
+    signatures = (hit.signature for hit in hits)
+    note = prompts.may_help(signatures, bridge.names, is_weak=bridge.is_weak(hits))
+    return visible(note), hits

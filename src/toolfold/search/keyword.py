@@ -1,9 +1,9 @@
 """The simple ranker of the stub strategy: words in the name count three, elsewhere one.
 
 Predictable rather than clever: each word of the query that begins a word of the name scores
-3, else 1 if it begins a word of the description; a query that is exactly a name gets 100 more;
-what scores less than half of the best is dropped; eight tools at most. Where no tool scores,
-words are looked for inside others, too.
+3, else 1 if it begins a word of the description; one of up to two letters must be that word; a
+query that is exactly a name gets 100 more; what scores less than half of the best is dropped;
+eight tools at most. Where no tool scores, words are looked for inside others, too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ HITS_AT_MOST = 8
 
 _Fits = Callable[[str, str], bool]
 _DESCRIPTION_LIMIT = 4_000
+_SHORT = 3
 _WRAPPING = "\"'`.,;:!?()[]{}<>*"
 
 
@@ -88,11 +89,20 @@ def _words(query: str) -> list[str]:
 
 
 def _begins(word: str, text: str) -> bool:
-    """Whether a word begins a word of a text; a plural's end and the like may follow."""
+    """Whether a word begins a word of a text, or is one where it is short.
+
+    A plural's end and the like may follow; `a` begins too many words to tell of any.
+    """
     place = text.find(word)
-    while place > 0 and text[place - 1].isalnum() and word[0].isalnum() and _is_spaced(word):
+    if place < 0 or not _is_spaced(word):
+        return place >= 0
+    may_follow, length = len(word) >= _SHORT, len(word)
+    while place >= 0:
+        is_start = not (place and text[place - 1].isalnum() and word[0].isalnum())
+        if is_start and (may_follow or not text[place + length : place + length + 1].isalpha()):
+            return True
         place = text.find(word, place + 1)
-    return place >= 0
+    return False
 
 
 def _is_spaced(word: str) -> bool:
