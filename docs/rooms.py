@@ -29,9 +29,9 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolfold"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "_formats", "_memo", "_characters", "_secret_shapes", "session", "_moved"),
     ("_bounds", "_files"),
-    ("_json_values", "_terminal", "_summary"),
+    ("_json_values", "_terminal"),
     ("tool", "_schema_extent"),
-    ("scope", "_signature", "_definitions", "tokens", "redact", "prompts", "absent"),
+    ("scope", "_signature", "_summary", "_definitions", "tokens", "redact", "prompts", "absent"),
     ("_unknown_arguments", "_repairs", "_dialects", "_faults"),
     ("settings", "answer", "arguments", "invisible"),
     ("wire",),
