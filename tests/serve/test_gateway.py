@@ -149,6 +149,38 @@ def test_reveal_adds_what_a_search_found_to_the_list_of_that_client() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("strategy", ["bridge", "reveal", "stub"])
+def test_what_stays_open_asks_a_client_with_a_search_of_its_own_to_show_it(strategy: str) -> None:
+    async def main() -> None:
+        settings = {"enabled": "on", "core": ["one__pid"], "strategy": strategy}
+        async with gateway(odd("one"), settings=settings) as made, client(made) as c:
+            before = (await c.list_tools()).tools
+            await c.call_tool("tool_search", {"query": "one__echo", "limit": 1})
+            after = (await c.list_tools()).tools
+
+        def opened(tools: list[t.Tool]) -> set[str]:
+            return {x.name for x in tools if (x.meta or {}).get("anthropic/alwaysLoad") is True}
+
+        bridge = {
+            "bridge": {"tool_search", "tool_describe", "tool_call"},
+            "reveal": {"tool_search", "tool_describe"},
+            "stub": {"tool_search"},
+        }[strategy]
+        found: set[str] = set() if strategy == "bridge" else {"one__echo"}
+        assert opened(before) == {"one__pid", *bridge}
+        assert opened(after) == {"one__pid", *bridge, *found}
+
+    run(main)
+
+
+def test_where_nothing_is_folded_no_client_is_asked_to_show_anything() -> None:
+    async def main() -> None:
+        async with gateway(odd("one"), settings={"enabled": "off"}) as made, client(made) as c:
+            assert not [tool for tool in (await c.list_tools()).tools if tool.meta]
+
+    run(main)
+
+
 def test_with_stubs_a_client_is_told_when_a_search_has_loaded_parameters() -> None:
     async def main() -> None:
         told = asyncio.Event()

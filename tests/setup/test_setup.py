@@ -787,6 +787,18 @@ def test_a_desktop_client_is_given_the_path_where_a_command_needs_it(
     assert "env" not in terminal.entry
 
 
+def test_claude_code_is_told_to_show_the_tools_and_codex_to_wait_for_them(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path)
+    config = put(tmp_path / "toolfold.yaml", "mcpServers: {}\n")
+
+    claude = plan_install(machine, CLIENTS["claude-code"], config)
+    codex = plan_install(machine, CLIENTS["codex"], config)
+
+    assert claude.entry["alwaysLoad"] is True
+    assert codex.entry["required"] is True
+    assert codex.entry["startup_timeout_sec"] == 60
+
+
 def test_the_command_is_absolute_and_there() -> None:
     command, *_ = own_command()
 
@@ -1032,10 +1044,12 @@ def test_install_prints_what_would_change(at_home: Machine) -> None:
     config = user_config()
     path = at_home.home / ".codex/config.toml"
     assert out == (
-        f"--- {path}\n+++ {path}\n@@ -0,0 +1,3 @@\n"
+        f"--- {path}\n+++ {path}\n@@ -0,0 +1,5 @@\n"
         "+[mcp_servers.toolfold]\n"
         f'+command = "{own_command()[0]}"\n'
         f'+args = ["serve", "--config", "{config}"]\n'
+        "+required = true\n"
+        "+startup_timeout_sec = 60\n"
     )
     assert err == "would write ~/.codex/config.toml\n"
     assert not path.exists()

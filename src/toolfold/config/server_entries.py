@@ -31,7 +31,8 @@ _ELSEWHERE = _UNDERSTOOD | frozenset(
     "auth authProviderType oauth_resource oauthPublicClient oauthScopes scopes "
     "headersHelper targetAudience targetServiceAccount "
     "gallery dev sandbox sandboxEnabled watchPaths settings metadata remoteConfigured "
-    "extensionName startup_timeout_ms networkTimeout connect_timeout tcp".split()
+    "extensionName startup_timeout_ms networkTimeout connect_timeout tcp startup_readiness "
+    "tool_input_schema_max_bytes omit_tools_from environment_id http_headers_helper".split()
 )
 """What other clients write in an entry, to themselves."""
 

@@ -186,13 +186,23 @@ def client_named(name: str) -> ClientProgram:
     )
 
 
-def _plain(launch: Launch) -> Json:
+def _plain(launch: Launch) -> dict[str, Json]:
     entry: dict[str, Json] = {"command": launch.command, "args": list(launch.args)}
     return {**entry, "env": dict(launch.env)} if launch.env else entry
 
 
-def _typed(launch: Launch) -> Json:
+def _typed(launch: Launch) -> dict[str, Json]:
     return {"type": "stdio", **_plain(launch)}
+
+
+def _claude_code(launch: Launch) -> Json:
+    # Else the bridge stands behind a search of Claude Code's own.
+    return {**_typed(launch), "alwaysLoad": True}
+
+
+def _codex(launch: Launch) -> Json:
+    # Else a conversation begins without what is not there within a second, and stays so.
+    return {**_plain(launch), "required": True, "startup_timeout_sec": 60}
 
 
 def _copilot(launch: Launch) -> Json:
@@ -261,12 +271,12 @@ CLIENTS: Mapping[str, ClientProgram] = {
             lambda machine: (machine.folder("CLAUDE_CONFIG_DIR", "") / ".claude.json",),
             "start a new session; `/mcp` shows the servers",
             project_file=".mcp.json",
-            entry=_typed,
+            entry=_claude_code,
             is_desktop=False,
             more=_this_project,
             note="Claude Code writes to this file while it runs: close its sessions before you "
             "change it.",
-            http=lambda url: {"type": "http", "url": url},
+            http=lambda url: {"type": "http", "url": url, "alwaysLoad": True},
         ),
         ClientProgram(
             "cursor",
@@ -295,6 +305,7 @@ CLIENTS: Mapping[str, ClientProgram] = {
             project_file=".codex/config.toml",
             format="toml",
             container=("mcp_servers",),
+            entry=_codex,
             expands=False,
             note="The command line, the desktop application and the editors' extension read the "
             "same file. A project's file is read where the project is trusted.",
