@@ -114,6 +114,7 @@ class Gateway:
             sources=sources,
             parallel=serve.max_parallel,
             lazy=serve.lazy,
+            wait=serve.wait,
             limit=serve.description_limit,
             trust=trust,
             manifests=manifests,

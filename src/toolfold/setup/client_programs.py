@@ -201,8 +201,16 @@ def _claude_code(launch: Launch) -> Json:
 
 
 def _codex(launch: Launch) -> Json:
-    # Else a conversation begins without what is not there within a second, and stays so.
-    return {**_plain(launch), "required": True, "startup_timeout_sec": 60}
+    # Else a conversation begins without what is not there within a second; and since it never
+    # asks for the list again, the first must be whole.
+    waiting = launch._replace(args=(*launch.args, "--wait", "30"))
+    return {**_plain(waiting), "required": True, "startup_timeout_sec": 60}
+
+
+def _qwen_code(launch: Launch) -> Json:
+    # It has a `tool_search` and a `tool_call` of its own: ours are called something else.
+    env = {**launch.env, "TOOLFOLD_BRIDGE_PREFIX": "folded"}
+    return {**_plain(launch._replace(env=env)), "alwaysLoadTools": True}
 
 
 def _copilot(launch: Launch) -> Json:
@@ -275,7 +283,16 @@ CLIENTS: Mapping[str, ClientProgram] = {
             is_desktop=False,
             more=_this_project,
             note="Claude Code writes to this file while it runs: close its sessions before you "
-            "change it.",
+            "change it.\n\n"
+            "It keeps servers' tools behind a search of its own, `ToolSearch`. `alwaysLoad` takes "
+            "toolfold's out of it: the model sees `mcp__toolfold__tool_search`, `…tool_describe` "
+            "and `…tool_call` from its first request on, and a task takes one search and one "
+            "call; without it, one request more, and only where the model thinks of looking. "
+            "What a folded list shows in full asks for the same by itself "
+            '(`_meta: {"anthropic/alwaysLoad": true}`), for entries that others wrote; but only '
+            "the key in the entry makes Claude Code wait for the gateway before it begins. Where "
+            "you let toolfold fold nothing (`enabled: off`), take `alwaysLoad` out: then Claude "
+            "Code's own search is the better one to have.",
             http=lambda url: {"type": "http", "url": url, "alwaysLoad": True},
         ),
         ClientProgram(
@@ -308,7 +325,30 @@ CLIENTS: Mapping[str, ClientProgram] = {
             entry=_codex,
             expands=False,
             note="The command line, the desktop application and the editors' extension read the "
-            "same file. A project's file is read where the project is trusted.",
+            "same file. A project's file is read where the project is trusted.\n\n"
+            "Codex gives a server one second to start and list its tools, and begins without it; "
+            "a gateway that starts several servers takes longer. `required` makes it wait, and "
+            "`startup_timeout_sec` says how long. The price: where toolfold cannot start at all, "
+            "neither does Codex, and it says why. Leave `required` out if you would rather begin "
+            "without tools.\n\n"
+            "What a model sees depends on the model. One that Codex does not know is given the "
+            "namespace `mcp__toolfold` with `tool_search`, `tool_describe` and `tool_call`, and a "
+            "task takes one search and one call. Models with code mode (`gpt-6-sol`) are given "
+            "one tool, `exec`, which runs JavaScript; no server's tools are in the request, nor "
+            "is what the server says of itself. They are there as functions, "
+            "`tools.mcp__toolfold__tool_search({query})`, and the model is told to look for them "
+            "in `ALL_TOOLS` by words of their names and descriptions. It finds ours by `tool`, "
+            "`search` or `toolfold`, and by the name of any of your servers, which the search "
+            "tool's description lists with their counts; with `listing: names` by words of the "
+            "tools' own names too, and in code mode that costs nothing until it is printed. So "
+            "give servers telling names, and say in `AGENTS.md` that there are more tools: "
+            '"For anything outside this folder, look for a tool first: '
+            "`await tools.mcp__toolfold__tool_search({query: '…'})`, then "
+            '`tools.mcp__toolfold__tool_call({name, arguments})`."\n\n'
+            "Codex does not ask again for a list that has changed. So `--wait` lets the first "
+            "list wait for servers that start slowly, half a minute at most; what comes after "
+            "it is still found through the bridge. `strategy: reveal` does not work there: what "
+            "a search adds to the list is never seen.",
         ),
         ClientProgram(
             "windsurf",
@@ -339,6 +379,22 @@ CLIENTS: Mapping[str, ClientProgram] = {
             is_desktop=False,
             timeout=("call_timeout", 1000.0),
             http=lambda url: {"httpUrl": url},
+        ),
+        ClientProgram(
+            "qwen-code",
+            "Qwen Code",
+            _at_home(".qwen/settings.json"),
+            "start a new session; `/mcp` shows the servers",
+            project_file=".qwen/settings.json",
+            entry=_qwen_code,
+            is_desktop=False,
+            timeout=("call_timeout", 1000.0),
+            note="It keeps servers' tools behind a search of its own, with tools that are called "
+            "`tool_search` and `tool_call` as ours are. `alwaysLoadTools` takes toolfold's out of "
+            "it, and `TOOLFOLD_BRIDGE_PREFIX` calls them `folded_search`, `folded_describe` and "
+            "`folded_call`, so that no answer of ours speaks of the wrong one. Over HTTP, set "
+            "`bridge_prefix: folded` in the gateway's configuration.",
+            http=lambda url: {"httpUrl": url, "alwaysLoadTools": True},
         ),
         ClientProgram(
             "cline",
