@@ -248,6 +248,8 @@ class Codex:
 
     name: str = "codex"
     program: str = "codex"
+    is_free: bool = True
+    """Whether it may do anything without asking."""
 
     def prepare(self, session: Session, gateway: Sequence[str]) -> None:
         """Name the model's server, before what the file already holds."""
@@ -264,9 +266,9 @@ class Codex:
         path.write_text("\n".join([*lines, "", servers]))
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
-        """Return what runs one prompt to its end, every tool allowed."""
-        free = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
-        return [_command(self), "exec", *free, prompt]
+        """Return what runs one prompt to its end."""
+        free = ["--dangerously-bypass-approvals-and-sandbox"] if self.is_free else []
+        return [_command(self), "exec", "--skip-git-repo-check", *free, prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""

@@ -41,7 +41,7 @@ TASK = OneTask(
 )
 CLAUDE, UNKNOWN, CODE_MODE = "claude-sonnet-4-5", "a-model-of-mine", "gpt-6-sol"
 
-pytestmark = pytest.mark.timeout(170)
+pytestmark = pytest.mark.timeout(200)
 
 
 def needs(client: CodingClient) -> CodingClient:
@@ -163,6 +163,23 @@ def test_codex_does_a_task_in_one_search_and_one_call(gateway: Gateway, tmp_path
     assert calls(turns[-1]) == ["tool_search", "tool_call"]
     assert len({json.dumps(asked.content["tools"]) for asked in turns}) == 1
     assert 150 < cost(turns[0]) < 400
+
+
+@pytest.mark.parametrize("is_approved", [False, True])
+def test_codex_exec_runs_what_the_entry_approves_and_nothing_else(
+    is_approved: bool, gateway: Gateway, tmp_path: Path
+) -> None:
+    def approve(session: Session) -> None:
+        path = session.home / ".codex" / "config.toml"
+        table = "[mcp_servers.toolfold]\n"
+        approved = f'{table}default_tools_approval_mode = "approve"\n'
+        path.write_text(path.read_text().replace(table, approved if is_approved else table))
+
+    client = needs(Codex(is_free=False))
+    ran, turns = held(client, gateway, tmp_path, UNKNOWN, change=approve)
+
+    assert calls(turns[-1]) == ["tool_search", "tool_call"]
+    assert ("T15:30:00+09:00" in ran.output) is is_approved
 
 
 def code(*scripts: str) -> Play:

@@ -292,7 +292,14 @@ CLIENTS: Mapping[str, ClientProgram] = {
             '(`_meta: {"anthropic/alwaysLoad": true}`), for entries that others wrote; but only '
             "the key in the entry makes Claude Code wait for the gateway before it begins. Where "
             "you let toolfold fold nothing (`enabled: off`), take `alwaysLoad` out: then Claude "
-            "Code's own search is the better one to have.",
+            "Code's own search is the better one to have. What joins a list in the middle of a "
+            "conversation goes behind that search all the same: stay with `strategy: bridge`.\n\n"
+            "It asks before it runs `tool_call`, and to allow that for good is to allow every tool "
+            "behind it. Let the gateway ask about those that may destroy something instead: "
+            "`serve: {destructive: ask}`. With `claude -p` nobody can be asked: give "
+            "`--allowedTools mcp__toolfold`.\n\n"
+            "A result that is too long (`MAX_MCP_OUTPUT_TOKENS` sets the bound) is kept in a "
+            "file, and the model reads its beginning and where the rest is.",
             http=lambda url: {"type": "http", "url": url, "alwaysLoad": True},
         ),
         ClientProgram(
@@ -331,6 +338,11 @@ CLIENTS: Mapping[str, ClientProgram] = {
             "`startup_timeout_sec` says how long. The price: where toolfold cannot start at all, "
             "neither does Codex, and it says why. Leave `required` out if you would rather begin "
             "without tools.\n\n"
+            "Codex asks before it runs `tool_call`, since what is behind it may destroy something. "
+            'In `codex exec`, where nobody can be asked, the call fails ("requires approval") '
+            'until you add `default_tools_approval_mode = "approve"` to the entry. That allows '
+            "every tool behind it: `serve: {destructive: refuse}` in toolfold's configuration, or "
+            "`deny`, keeps out what must not run.\n\n"
             "What a model sees depends on the model. One that Codex does not know is given the "
             "namespace `mcp__toolfold` with `tool_search`, `tool_describe` and `tool_call`, and a "
             "task takes one search and one call. Models with code mode (`gpt-6-sol`) are given "
@@ -348,7 +360,9 @@ CLIENTS: Mapping[str, ClientProgram] = {
             "Codex does not ask again for a list that has changed. So `--wait` lets the first "
             "list wait for servers that start slowly, half a minute at most; what comes after "
             "it is still found through the bridge. `strategy: reveal` does not work there: what "
-            "a search adds to the list is never seen.",
+            "a search adds to the list is never seen.\n\n"
+            "Of a long result the model is given the beginning and the end, some 12,000 "
+            "characters.",
         ),
         ClientProgram(
             "windsurf",
