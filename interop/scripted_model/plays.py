@@ -51,20 +51,21 @@ class OneTask:
         direct = asked.tool(self.tool)
         if direct is not None:
             came = asked.text_of(self.tool)
-            return [Call.of(direct, self.arguments)] if came is None else self._end(asked, came)
+            if came is None:
+                return [Call.of(direct, self.arguments)]
+            return self._end(asked, f"It came to: {came}")
         found = asked.text_of(self.search)
         if found is None:
             return self._step(asked, self.search, {"query": self.query})
         if self.tool not in found:
-            return [Say(f"I found no {self.tool} in: {found}")]
+            return self._end(asked, f"I found no {self.tool} in: {found}")
         came = asked.text_of(self.call)
         if came is None:
             wrapped = {"name": self.tool, "arguments": dict(self.arguments)}
             return self._step(asked, self.call, wrapped)
-        return self._end(asked, came)
+        return self._end(asked, f"It came to: {came}")
 
-    def _end(self, asked: Asked, came: str) -> Sequence[Part]:
-        answer = f"It came to: {came}"
+    def _end(self, asked: Asked, answer: str) -> Sequence[Part]:
         end = next((tool for name in self.ends if (tool := asked.tool(name))), None)
         if end is None or asked.text_of(end.name) is not None:
             return [Say(answer)]
@@ -81,7 +82,7 @@ class OneTask:
             tool = asked.tool(own)
             if tool is not None and asked.text_of(own) is None:
                 return [Call.of(tool, ask)]
-        return [Say(f"I see no {name} among {asked.names}")]
+        return self._end(asked, f"I see no {name} among {asked.names}")
 
     def _visible(self, asked: Asked, name: str) -> Offered | None:
         own = [tool for tool in asked.tools if tool.name.endswith(name)]
