@@ -1055,7 +1055,7 @@ def test_install_prints_what_would_change(at_home: Machine) -> None:
         f"--- {path}\n+++ {path}\n@@ -0,0 +1,5 @@\n"
         "+[mcp_servers.toolfold]\n"
         f'+command = "{own_command()[0]}"\n'
-        f'+args = ["serve", "--config", "{config}", "--wait", "30"]\n'
+        f'+args = ["serve", "--config", "{config}", "--wait", "15"]\n'
         "+required = true\n"
         "+startup_timeout_sec = 60\n"
     )

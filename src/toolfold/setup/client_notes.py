@@ -53,7 +53,7 @@ CODEX = (
     "tools.mcp__toolfold__tool_search({query: '…'})`, then "
     '`tools.mcp__toolfold__tool_call({name, arguments})`."\n\n'
     "Codex does not ask again for a list that has changed. So `--wait` lets the first "
-    "list wait for servers that start slowly, half a minute at most; what comes after it "
+    "list wait for servers that start slowly, 15 seconds at most; what comes after it "
     "is still found through the bridge. `strategy: reveal` does not work there: what a "
     "search adds to the list is never seen.\n\n"
     "Of a long result the model is given the beginning and the end, some 12,000 "

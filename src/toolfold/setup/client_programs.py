@@ -204,7 +204,7 @@ def _claude_code(launch: Launch) -> Json:
 def _codex(launch: Launch) -> Json:
     # Else a conversation begins without what is not there within a second; and since it never
     # asks for the list again, the first must be whole.
-    waiting = launch._replace(args=(*launch.args, "--wait", "30"))
+    waiting = launch._replace(args=(*launch.args, "--wait", "15"))
     return {**_plain(waiting), "required": True, "startup_timeout_sec": 60}
 
 
