@@ -7,10 +7,13 @@ LIVE := .live
 LIVE_READY := $(LIVE)/.ready
 INTEROP := .interop
 INTEROP_READY := $(INTEROP)/.ready
+PROGRAMS_READY := $(INTEROP)/programs/.ready
+MORE_READY := $(INTEROP)/more-programs/.ready
+NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test lint check $(TYPES) format bench chaos attacks live interop conformance clean
+.PHONY: demo test lint check $(TYPES) format bench chaos attacks live interop interop-clients conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -47,8 +50,11 @@ attacks: $(READY)        ## what strangers try, from outside: a table of what he
 live: $(READY) $(LIVE_READY)  ## hold a conversation with a real model server
 	PYTHONPATH=. $(BIN)/python -m live
 
-interop: $(INTEROP_READY)  ## the gateway between real clients and real servers from npm and PyPI
+interop: $(INTEROP_READY) $(PROGRAMS_READY)  ## the gateway between real clients and real servers from npm and PyPI
 	$(INTEROP)/venv/bin/python -m pytest interop -n 2
+
+interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in eight coding agents, before a scripted model; 2 GB from npm
+	$(INTEROP)/venv/bin/python -m pytest interop/test_coding_clients.py -rs
 
 conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
 	PYTHONPATH=interop $(BIN)/python -m conformance
@@ -71,6 +77,13 @@ $(LIVE_READY): live/requirements.txt
 $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json
 	$(PYTHON) -m venv $(INTEROP)/venv
 	$(INTEROP)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp]" --requirement interop/requirements.txt
+	$(INTEROP)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps litellm
 	cp interop/package.json $(INTEROP)/
-	if command -v npm > /dev/null; then npm install --prefix $(INTEROP) --no-package-lock --no-audit --no-fund --loglevel=error; fi
+	if command -v npm > /dev/null; then $(NPM) --prefix $(INTEROP); fi
 	touch $(INTEROP_READY)
+
+# Large, and not for every system: what cannot be installed is skipped, and the tests say so.
+$(INTEROP)/%/.ready: interop/%/package.json
+	mkdir -p $(@D)
+	cp $< $(@D)/
+	if command -v npm > /dev/null && $(NPM) --prefix $(@D); then touch $@; else echo "skipped: $< cannot be installed"; fi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from support.gateways import ERAS, Seen, client, gateway, odd, run, said, until
+from toolfold.config.gateway_config import GatewayConfig
+from toolfold.config.serve_settings import ServeSettings
 from toolfold.scope import Scope
+from toolfold.serve.gateway import Gateway
 from toolfold.serve.principals import Principal
+from toolfold.settings import Settings
 from toolfold.sources.mcp._manifests import Manifests
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -149,6 +154,38 @@ def test_reveal_adds_what_a_search_found_to_the_list_of_that_client() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("strategy", ["bridge", "reveal", "stub"])
+def test_what_stays_open_asks_a_client_with_a_search_of_its_own_to_show_it(strategy: str) -> None:
+    async def main() -> None:
+        settings = {"enabled": "on", "core": ["one__pid"], "strategy": strategy}
+        async with gateway(odd("one"), settings=settings) as made, client(made) as c:
+            before = (await c.list_tools()).tools
+            await c.call_tool("tool_search", {"query": "one__echo", "limit": 1})
+            after = (await c.list_tools()).tools
+
+        def opened(tools: list[t.Tool]) -> set[str]:
+            return {x.name for x in tools if (x.meta or {}).get("anthropic/alwaysLoad") is True}
+
+        bridge = {
+            "bridge": {"tool_search", "tool_describe", "tool_call"},
+            "reveal": {"tool_search", "tool_describe"},
+            "stub": {"tool_search"},
+        }[strategy]
+        found: set[str] = set() if strategy == "bridge" else {"one__echo"}
+        assert opened(before) == {"one__pid", *bridge}
+        assert opened(after) == {"one__pid", *bridge, *found}
+
+    run(main)
+
+
+def test_where_nothing_is_folded_no_client_is_asked_to_show_anything() -> None:
+    async def main() -> None:
+        async with gateway(odd("one"), settings={"enabled": "off"}) as made, client(made) as c:
+            assert not [tool for tool in (await c.list_tools()).tools if tool.meta]
+
+    run(main)
+
+
 def test_with_stubs_a_client_is_told_when_a_search_has_loaded_parameters() -> None:
     async def main() -> None:
         told = asyncio.Event()
@@ -214,6 +251,29 @@ def test_a_lazy_server_is_searched_from_memory_and_started_by_its_first_call(
             assert made.pool.upstreams["one"].state == "waiting"
             assert said(await c.call_tool("one__echo", {"x": "a"})) == "one:a"
             assert made.pool.upstreams["one"].state == "ready"
+
+    run(main)
+
+
+def test_a_first_list_waits_for_slow_servers_as_long_as_it_is_told(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
+    usual = odd("one")
+    args = ("-c", script, str(ready), usual.command or "", *usual.args)
+    slow = replace(usual, command="sh", args=args)
+
+    async def main() -> None:
+        def made(wait: float) -> Gateway:
+            serving = ServeSettings(audit="off", wait=wait)
+            return Gateway(GatewayConfig((slow,), serving, Settings(cache_dir="off")))
+
+        async with made(0) as hasty, client(hasty) as c:
+            assert names(await c.list_tools()) == []
+        async with made(600) as patient, client(patient) as c:
+            listing = asyncio.create_task(c.list_tools())
+            await until(lambda: patient.pool.upstreams["one"].lifecycle.state == "starting")
+            ready.touch()
+            assert "one__echo" in names(await listing)
 
     run(main)
 

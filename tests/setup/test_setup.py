@@ -129,6 +129,9 @@ GEMINI = """\
   "httpUrl": "https://r.example/sse", "headers": {"X-Api-Key": "$MY_KEY"}, "timeout": 30000,
   "excludeTools": ["wipe"], "trust": false}}}
 """
+QWEN = """\
+{"mcpServers": {"q": {"command": "q", "timeout": 30000, "alwaysLoadTools": true}}}
+"""
 CLINE = """\
 {"mcpServers": {"weather": {"command": "w", "disabled": true, "autoApprove": [], "timeout": 60}}}
 """
@@ -178,6 +181,7 @@ FILES = {
     "windsurf": WINDSURF,
     "zed": ZED,
     "gemini-cli": GEMINI,
+    "qwen-code": QWEN,
     "cline": CLINE,
     "roo": ROO,
     "goose": GOOSE,
@@ -389,6 +393,7 @@ def test_every_clients_servers_come_over_in_our_words(tmp_path: Path) -> None:
             "call_timeout": 30,
             "deny": ["wipe"],
         },
+        "q": {"command": "q", "call_timeout": 30},
         "weather": {"command": "w", "disabled": True, "call_timeout": 60},
         "sse": {"url": "https://roo.example/x"},
         "fetch": {
@@ -787,6 +792,21 @@ def test_a_desktop_client_is_given_the_path_where_a_command_needs_it(
     assert "env" not in terminal.entry
 
 
+def test_clients_with_a_search_of_their_own_are_told_to_show_the_tools(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path)
+    config = put(tmp_path / "toolfold.yaml", "mcpServers: {}\n")
+
+    claude = plan_install(machine, CLIENTS["claude-code"], config)
+    codex = plan_install(machine, CLIENTS["codex"], config)
+    qwen = plan_install(machine, CLIENTS["qwen-code"], config)
+
+    assert claude.entry["alwaysLoad"] is True
+    assert qwen.entry["alwaysLoadTools"] is True
+    assert qwen.entry["env"] == {"TOOLFOLD_BRIDGE_PREFIX": "folded"}
+    assert codex.entry["required"] is True
+    assert codex.entry["startup_timeout_sec"] == 60
+
+
 def test_the_command_is_absolute_and_there() -> None:
     command, *_ = own_command()
 
@@ -1032,10 +1052,12 @@ def test_install_prints_what_would_change(at_home: Machine) -> None:
     config = user_config()
     path = at_home.home / ".codex/config.toml"
     assert out == (
-        f"--- {path}\n+++ {path}\n@@ -0,0 +1,3 @@\n"
+        f"--- {path}\n+++ {path}\n@@ -0,0 +1,5 @@\n"
         "+[mcp_servers.toolfold]\n"
         f'+command = "{own_command()[0]}"\n'
-        f'+args = ["serve", "--config", "{config}"]\n'
+        f'+args = ["serve", "--config", "{config}", "--wait", "15"]\n'
+        "+required = true\n"
+        "+startup_timeout_sec = 60\n"
     )
     assert err == "would write ~/.codex/config.toml\n"
     assert not path.exists()

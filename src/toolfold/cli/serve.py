@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Serve streamable HTTP at /mcp instead of standard input and output",
 )  # fmt: skip
 @setting_option(Settings, "strategy", "--strategy", "--mode", "strategy")
-@setting_options(ServeSettings, "lazy", "context_length", into="given")
+@setting_options(ServeSettings, "lazy", "wait", "context_length", into="given")
 @options.scope_options
 @click.option(
     "--log", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,

@@ -80,6 +80,13 @@ class ServeSettings:
         False,
         "Whether a server whose tools are known from the last run is started at its first call.",
     )
+    wait: float = setting(
+        2.0,
+        "Seconds that a client's first list waits for servers that are still starting. Clients "
+        "that listen are told of what comes later; for others, wait longer.",
+        low=0,
+        high=600,
+    )
     context_length: int = setting(
         200_000,
         "The context window that the gate reckons with, in tokens; clients do not tell theirs.",

@@ -26,12 +26,13 @@ _SAME = {key: (key, *item.also) for key, item in declared(Server).items()} | {"e
 _UNDERSTOOD = frozenset("enabled env_vars env_keys env_http_headers bearer_token_env_var".split())
 _ELSEWHERE = _UNDERSTOOD | frozenset(
     "name title description display_name icon icons version source sourcePath bundled "
-    "alwaysAllow autoApprove trust default_tools_approval_mode alwaysLoad required isActive "
-    "disabledFunctions supports_parallel_tool_calls sampling "
+    "alwaysAllow autoApprove trust default_tools_approval_mode alwaysLoad alwaysLoadTools required "
+    "isActive disabledFunctions supports_parallel_tool_calls sampling "
     "auth authProviderType oauth_resource oauthPublicClient oauthScopes scopes "
     "headersHelper targetAudience targetServiceAccount "
     "gallery dev sandbox sandboxEnabled watchPaths settings metadata remoteConfigured "
-    "extensionName startup_timeout_ms networkTimeout connect_timeout tcp".split()
+    "extensionName startup_timeout_ms networkTimeout connect_timeout tcp startup_readiness "
+    "tool_input_schema_max_bytes omit_tools_from environment_id http_headers_helper".split()
 )
 """What other clients write in an entry, to themselves."""
 

@@ -95,8 +95,7 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
     ) -> None:
-        self.config = config
-        self._scope = scope
+        self.config, self._scope = config, scope
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.observers = Observers(observers)
@@ -114,6 +113,7 @@ class Gateway:
             sources=sources,
             parallel=serve.max_parallel,
             lazy=serve.lazy,
+            wait=serve.wait,
             limit=serve.description_limit,
             trust=trust,
             manifests=manifests,

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from toolfold.errors import ConfigError
 from toolfold.settings.check import suggestion
+from toolfold.setup import client_notes as notes
 from toolfold.setup.editing import Format
 from toolfold.tool import Json
 
@@ -186,13 +187,31 @@ def client_named(name: str) -> ClientProgram:
     )
 
 
-def _plain(launch: Launch) -> Json:
+def _plain(launch: Launch) -> dict[str, Json]:
     entry: dict[str, Json] = {"command": launch.command, "args": list(launch.args)}
     return {**entry, "env": dict(launch.env)} if launch.env else entry
 
 
-def _typed(launch: Launch) -> Json:
+def _typed(launch: Launch) -> dict[str, Json]:
     return {"type": "stdio", **_plain(launch)}
+
+
+def _claude_code(launch: Launch) -> Json:
+    # Else the bridge stands behind a search of Claude Code's own.
+    return {**_typed(launch), "alwaysLoad": True}
+
+
+def _codex(launch: Launch) -> Json:
+    # Else a conversation begins without what is not there within a second; and since it never
+    # asks for the list again, the first must be whole.
+    waiting = launch._replace(args=(*launch.args, "--wait", "15"))
+    return {**_plain(waiting), "required": True, "startup_timeout_sec": 60}
+
+
+def _qwen_code(launch: Launch) -> Json:
+    # It has a `tool_search` and a `tool_call` of its own: ours are called something else.
+    env = {**launch.env, "TOOLFOLD_BRIDGE_PREFIX": "folded"}
+    return {**_plain(launch._replace(env=env)), "alwaysLoadTools": True}
 
 
 def _copilot(launch: Launch) -> Json:
@@ -261,12 +280,11 @@ CLIENTS: Mapping[str, ClientProgram] = {
             lambda machine: (machine.folder("CLAUDE_CONFIG_DIR", "") / ".claude.json",),
             "start a new session; `/mcp` shows the servers",
             project_file=".mcp.json",
-            entry=_typed,
+            entry=_claude_code,
             is_desktop=False,
             more=_this_project,
-            note="Claude Code writes to this file while it runs: close its sessions before you "
-            "change it.",
-            http=lambda url: {"type": "http", "url": url},
+            note=notes.CLAUDE_CODE,
+            http=lambda url: {"type": "http", "url": url, "alwaysLoad": True},
         ),
         ClientProgram(
             "cursor",
@@ -295,9 +313,9 @@ CLIENTS: Mapping[str, ClientProgram] = {
             project_file=".codex/config.toml",
             format="toml",
             container=("mcp_servers",),
+            entry=_codex,
             expands=False,
-            note="The command line, the desktop application and the editors' extension read the "
-            "same file. A project's file is read where the project is trusted.",
+            note=notes.CODEX,
         ),
         ClientProgram(
             "windsurf",
@@ -328,6 +346,18 @@ CLIENTS: Mapping[str, ClientProgram] = {
             is_desktop=False,
             timeout=("call_timeout", 1000.0),
             http=lambda url: {"httpUrl": url},
+        ),
+        ClientProgram(
+            "qwen-code",
+            "Qwen Code",
+            _at_home(".qwen/settings.json"),
+            "start a new session; `/mcp` shows the servers",
+            project_file=".qwen/settings.json",
+            entry=_qwen_code,
+            is_desktop=False,
+            timeout=("call_timeout", 1000.0),
+            note=notes.QWEN_CODE,
+            http=lambda url: {"httpUrl": url, "alwaysLoadTools": True},
         ),
         ClientProgram(
             "cline",

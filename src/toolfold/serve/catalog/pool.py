@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "Route", "Stock"]
 
-SETTLING = 2.0
-"""How long the first list waits for servers that are still starting, in seconds."""
-
 QUIET = 0.1
 """For how long changes are gathered, in seconds."""
 
@@ -81,6 +78,7 @@ class Pool:
         observers: Who hears of their state.
         parallel: How many calls each server and each other source runs at once.
         lazy: Whether known servers wait for their first call.
+        wait: How long the first list waits for servers that are still starting, in seconds.
         limit: The longest description that is passed on.
         trust: Which tools wait for a person's approval.
         manifests: What the servers listed in earlier runs.
@@ -97,6 +95,7 @@ class Pool:
         sources: Sequence[Source] = (),
         parallel: int = 64,
         lazy: bool = False,
+        wait: float = 2.0,
         limit: int = 4_000,
         trust: Trust | None = None,
         manifests: Manifests | None = None,
@@ -107,6 +106,7 @@ class Pool:
         self._names = KeptNames(reserved)
         self._observers = observers
         self._parallel = parallel
+        self._wait = wait
         self._limit = limit
         self._trust = trust
         self._manifests = manifests
@@ -139,8 +139,8 @@ class Pool:
                     f"a server and functions are both named {server.prefix or server.name!r}",
                     hint="give each a name of its own",
                 )
-            wait = lazy if server.lazy is None else server.lazy
-            known = manifests.load(server) if manifests is not None and wait else None
+            waits = lazy if server.lazy is None else server.lazy
+            known = manifests.load(server) if manifests is not None and waits else None
             self.upstreams[server.name] = upstream = self._made(
                 server, lazy=known is not None, child=(children or {}).get(server.name)
             )
@@ -202,7 +202,7 @@ class Pool:
         """Return when no server is still starting, or when that has taken too long."""
         if self._settled.is_set():
             return
-        left = self._began + SETTLING - asyncio.get_running_loop().time()
+        left = self._began + self._wait - asyncio.get_running_loop().time()
         if left > 0:
             try:
                 async with asyncio.timeout(left):
@@ -310,7 +310,7 @@ class Pool:
         """Whether nobody waits any more before looking at the list."""
         if self._loop is None or self._settled.is_set():
             return True
-        return self._loop.time() >= self._began + SETTLING
+        return self._loop.time() >= self._began + self._wait
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return those of a server's tools that need not wait for a person."""

@@ -26,6 +26,8 @@ from toolfold.tool import Json, Tool, canonical, is_object
 __all__ = ["View", "Views"]
 
 _VIEWS_AT_MOST = 64
+_OPEN = {"anthropic/alwaysLoad": True}
+"""Asks Claude Code, which keeps servers' tools behind a search of its own, to show a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,24 @@ class Views:
 
 
 def _in_mcp(folded: Folded, tools: Iterable[Tool]) -> list[Json]:
-    """Return the list as MCP wants it: the bridge's tools stay in this world."""
-    role = folded.bridge.role
-    return [
-        record if (own := role(record.get("name", ""))) is None else _annotated(record, own, tools)
-        for record in folded.tools
-    ]
+    """Return the list as MCP wants it: the bridge's tools stay in this world.
+
+    Of a folded list, what is there in full is meant to be seen: a client that would put it
+    behind a search of its own is asked not to.
+    """
+    role, hidden = folded.bridge.role, frozenset(folded.hidden)
+    listed: list[Json] = []
+    for record in folded.tools:
+        name = record.get("name", "")
+        own = role(name)
+        shown = record if own is None else _annotated(record, own, tools)
+        listed.append(_opened(shown) if folded.active and name not in hidden else shown)
+    return listed
+
+
+def _opened(record: Json) -> Json:
+    meta = record.get("_meta")
+    return {**record, "_meta": {**(meta if is_object(meta) else {}), **_OPEN}}
 
 
 def _annotated(record: Json, role: str, tools: Iterable[Tool]) -> Json:
