@@ -168,7 +168,7 @@ def _message(body: str | bytes | Json) -> str:
         text = body[:_READ_AT_MOST]
         try:
             body = parse(text)
-        except (NotJsonError, ValueError):
+        except (NotJsonError, ValueError, RecursionError):
             return text
     error = body.get("error", body) if is_object(body) else body
     if not is_object(error):

@@ -64,6 +64,9 @@ class Session:
     """The definitions that came in with what was found, each as it came first: the name on the
     wire, and the JSON text."""
 
+    bridged: bool = False
+    """Whether a tool was described or called through the bridge."""
+
     breaks: int = 0
     """How often the array of tools has changed."""
 
@@ -111,6 +114,7 @@ class Session:
             joined,
             fruitless=fruitless,
             sent=self.sent or ended.sent,
+            bridged=self.bridged or ended.bridged,
             breaks=max(self.breaks, ended.breaks),
             refused=tuple(dict.fromkeys((*self.refused, *ended.refused))),
         )

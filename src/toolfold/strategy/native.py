@@ -92,8 +92,8 @@ class NativeStrategy(BridgeStrategy):
     def _was_bridged(self, session: Session, names: prompts.BridgeNames) -> bool:
         """Whether earlier calls went through the bridge: replayed, they need its definitions."""
         sent = session.sent
-        if sent is None or sent.strategy != self.name:
-            return bool(session.revealed)
+        if sent is None or (sent.api, sent.strategy) != (self.api, self.name):
+            return session.bridged
         return any(key == names.call for key, _ in sent.records)
 
     def _lead(self, texts: prompts.Texts) -> str:
