@@ -231,6 +231,22 @@ def test_a_cache_mark_moves_from_what_is_deferred_to_the_last_that_is_not() -> N
         assert folded.tools[0] is records[0]
 
 
+def test_there_are_never_more_than_four_marks_and_those_that_were_sent_stay() -> None:
+    def marked(name: str) -> dict[str, Any]:
+        takes = {"type": "object", "properties": {}}
+        return {"name": name, "input_schema": takes, "cache_control": {"type": "ephemeral"}}
+
+    own = talk(CLAUDE, [*TOOLS, *map(marked, "abcdef")], core=tuple("abcdefg"))
+    before = own.folded.tools
+    own.tools.append(marked("g"))  # type: ignore[arg-type]
+    after = own.assemble().tools
+
+    assert [entry["name"] for entry in before if "cache_control" in entry] == list("cdef")
+    assert after[:-1] == before
+    assert after[-1]["name"] == "g"
+    assert "cache_control" not in after[-1]
+
+
 def test_a_conversation_of_references_is_taken_by_the_sdks_types() -> None:
     own = talk(CLAUDE)
     own.call("tool_search", query="mail")
@@ -429,6 +445,29 @@ def test_a_definition_that_changed_stays_as_it_was_sent_and_calls_go_by_the_new_
         assert isinstance(folded.resolve("send_mail", {"whom": "x"}), Invocation)
         assert "whom" in answered(folded.resolve("send_mail", {"to": "x"})).text
         assert folded.report.breaks == 0
+
+
+def test_a_definition_stays_as_it_was_found_even_if_it_changes_at_once() -> None:
+    own = talk(GPT)
+    own.call("tool_search", query="mail")
+    own.tools[0] = Tool("send_mail", "Send mail.")
+    own.assemble()
+
+    (definition,) = own.request()["input"][2]["tools"]
+    assert definition["parameters"] == TAKES
+
+
+def test_a_tool_that_was_listed_openly_stays_so_and_is_no_reference() -> None:
+    own = talk(CLAUDE, core=("send_mail",))
+    before = own.folded.tools
+    own.settings = replace(own.settings, core=())
+    own.assemble()
+    answer = answered(own.folded.resolve("tool_search", {"query": "send_mail"}))
+
+    assert own.folded.tools == before
+    assert "send_mail" not in own.folded.hidden
+    assert answer.found == (TOOLS[0],)
+    assert answer.result_content() == [{"type": "text", "text": answer.text}]
 
 
 def test_a_conversation_that_was_folded_stays_so_below_the_threshold_and_without_a_tool() -> None:
