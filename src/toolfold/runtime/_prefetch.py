@@ -25,7 +25,7 @@ def prefetched(folded: Folded, text: str) -> tuple[str, tuple[Hit, ...]]:
     """
     bridge = folded.bridge
     # The note says to run them with `tool_call`: it is for lists that have one.
-    if bridge.strategy is None or bridge.strategy.reveals or not text.strip():
+    if bridge.strategy is None or not bridge.strategy.lists_call or not text.strip():
         return "", ()
     hits = bridge.shown(one_line(text, _TEXT_LIMIT), _HITS)
     if not hits:
