@@ -13,13 +13,16 @@ NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test lint check $(TYPES) format bench chaos attacks live interop interop-clients conformance clean
+.PHONY: demo test thorough lint check $(TYPES) format bench chaos attacks live interop interop-clients conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
 
 test: $(READY)           ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+thorough: $(READY)       ## the laws of the tests, with many more examples, by chance; many minutes
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 1800
 
 lint: $(READY)           ## format, lint, types: as this system, Windows and macOS see them
 	$(BIN)/ruff format --check $(CODE)

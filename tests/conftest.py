@@ -1,12 +1,11 @@
-"""One hypothesis profile for all tests: the same examples everywhere, no deadlines."""
+"""Hypothesis profiles for all tests: the same few examples everywhere, or many, by chance."""
+
+import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "toolfold",
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("toolfold")
+_ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("toolfold", _ALWAYS, derandomize=True, max_examples=40)
+settings.register_profile("thorough", _ALWAYS, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "toolfold"))

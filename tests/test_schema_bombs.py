@@ -254,7 +254,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.fixed_dictionaries({"a": SCHEMAS, "b": SCHEMAS, "c": SCHEMAS}), SCHEMAS, VALUES)
 def test_no_schema_and_no_value_take_long(defs: Json, schema: Json, value: Json) -> None:
     root = {"$defs": defs, "properties": {"value": schema}}

@@ -124,7 +124,7 @@ def split_catalogs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[str], Se
     return mixed, [item["name"] for item in secret], settings_
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(split_catalogs(), st.booleans(), st.text(max_size=10))
 def test_nothing_tells_of_a_tool_outside_the_scope(
     case: tuple[list[dict[str, Any]], list[str], Settings], by_toolset: bool, noise: str

@@ -103,7 +103,7 @@ def registry_of(ran: Counter[int], *, parallel: bool) -> Registry:
     return registry
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     turn=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(HOOKS)), max_size=6),
     parallel=st.booleans(),

@@ -84,7 +84,7 @@ async def play(pair: Twins, played: list[Any]) -> None:
 
 
 def test_every_answer_is_that_of_a_gateway_without_what_is_hidden(pair: Twins) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=30)
     @given(steps)
     def fuzz(played: list[Any]) -> None:
         pair.run(play(pair, played))

@@ -178,7 +178,7 @@ def step(talk: Talk, kind: str, about: Any) -> None:
     talk.assemble()
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     start=st.lists(st.sampled_from(NAMES), min_size=1, max_size=12, unique=True),
     marked=st.integers(0, 7),
