@@ -97,6 +97,11 @@ class Endpoint:
         """The address as a person may see it: without its query."""
         return urlunsplit((*urlsplit(self.url)[:3], "", ""))
 
+    @property
+    def host(self) -> str:
+        """The host's name, in lower case."""
+        return urlsplit(self.url).hostname or ""
+
     async def aclose(self) -> None:
         """Close the connections. A later post opens new ones."""
         client, self._client = self._client, None

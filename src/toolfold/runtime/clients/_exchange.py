@@ -14,7 +14,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from toolfold.redact import Redactor
@@ -99,6 +99,9 @@ class Exchange:
     redactor: Redactor
     retries: int
     sleep: Sleep
+    origin: str = ""
+    """Who answers, for what only they can read."""
+
     adapt: Callable[[Json, Failure], Json | None] = lambda body, failure: None
     """Returns another body for a server that refused this one, or None."""
 
@@ -147,14 +150,20 @@ class Exchange:
             if reader.is_over:
                 await _drain(pieces)
         if reader.is_ended:
-            yield reader.reply()
+            yield self._signed(reader.reply())
         elif reader.written > limit:
             _log.warning("%s went on beyond its limit and was stopped", self.name)
-            yield reader.reply("length")
+            yield self._signed(reader.reply("length"))
         elif reader.is_begun:
             raise Failure("the reply broke off", hint="try again")
         else:
             raise Failure("the server sent no reply", hint="check the base URL")
+
+    def _signed(self, reply: Reply) -> Reply:
+        """Return a reply that says whose blocks it holds, where it holds any."""
+        if not reply.message.native:
+            return reply
+        return replace(reply, message=replace(reply.message, origin=self.origin))
 
     def _told(self, failure: Failure) -> str:
         return self.redactor.redact(failure.message)

@@ -110,7 +110,9 @@ class HttpModel(ABC):
             key_hint=f"set {api.key_variable}, or give `api_key`",
         )
         redactor = Redactor([key, *secrets_in(sent)])
-        self._exchange = Exchange(self._endpoint, model, redactor, retries, sleep, self._adapted)
+        self._exchange = Exchange(
+            self._endpoint, model, redactor, retries, sleep, self.origin, self._adapted
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r}, at {self._endpoint.place!r})"
@@ -124,6 +126,16 @@ class HttpModel(ABC):
     def shape(self) -> Shape:
         """The wire shape in which it takes tools."""
         return self.api.shape
+
+    @property
+    def host(self) -> str:
+        """The host that serves it."""
+        return self._endpoint.host
+
+    @property
+    def origin(self) -> str:
+        """Who writes its replies: the API, the host and the model."""
+        return f"{self.api.shape} {self.host} {self._model}"
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,7 +8,8 @@ from typing import Literal
 
 from toolfold.runtime.clients._exchange import Sleep
 from toolfold.runtime.clients._failure import Failure
-from toolfold.runtime.clients._openai_reader import KEPT, NATIVE, ChatReader
+from toolfold.runtime.clients._native_blocks import native_blocks
+from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
 from toolfold.runtime.clients._pairing import SentCall, SentReply, SentResult, paired
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.messages import UserMessage
@@ -115,8 +116,8 @@ class OpenAIChat(HttpModel):
                 yield self._said(entry)
 
     def _said(self, entry: SentReply) -> Json:
-        native = entry.message.native[0] if entry.message.native else None
-        ours = native if is_object(native) and native.get("type") == NATIVE else {}
+        native = native_blocks(entry.message, self.shape, self.origin)
+        ours = native[0] if native else {}
         calls = ours.get("calls")
         extras: list[Json] = calls if is_array(calls) and len(calls) == len(entry.calls) else []
         message: dict[str, Json] = {"role": "assistant", "content": entry.text}
