@@ -54,7 +54,9 @@ def three(head: str, key: str, tails: Sequence[str]) -> str:
 READS = ',"annotations":{"readOnlyHint":true}}'
 BRIDGES: dict[Shape, str] = {
     "openai-chat": "[" + three('{"type":"function","function":{', "parameters", ["}}"] * 3) + "]",
-    "openai-responses": "[" + three('{"type":"function",', "parameters", ["}"] * 3) + "]",
+    "openai-responses": "["
+    + three('{"type":"function",', "parameters", [',"strict":false}'] * 3)
+    + "]",
     "anthropic": "[" + three("{", "input_schema", ["}"] * 3) + "]",
     "mcp": "["
     + three(

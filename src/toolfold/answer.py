@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from toolfold import prompts
+from toolfold._json_values import parse
 from toolfold._signature import signature
 from toolfold._summary import summary
 from toolfold.session import Session
-from toolfold.tool import Json, Tool
+from toolfold.tool import Json, ProviderApi, Tool
 
 __all__ = ["Answer", "Hit", "Invocation", "Shown"]
 
@@ -82,6 +84,80 @@ class Answer:
         """The tools that it shows with what they take, each once: found, or described."""
         found = [hit.tool for hit in self.hits if hit.shown == "signature"]
         return tuple(dict.fromkeys(found or self.tools))
+
+    # ---- as a provider that defers tools takes it
+
+    def result_content(self) -> list[Json]:
+        """Return the `content` of Anthropic's `tool_result`: references to what was found.
+
+        A reference loads a tool that the request's `tools` defers. Where nothing was found, or
+        nothing of it is deferred there, the content is the text.
+        """
+        sent = self.session.sent
+        names = [tool.wire_name for tool in self.found]
+        if sent is not None:
+            names = [name for name in names if name in sent.deferred]
+        if not names:
+            return [{"type": "text", "text": self.text}]
+        return [{"type": "tool_reference", "tool_name": name} for name in names]
+
+    def search_output(self, call_id: str) -> list[Json]:
+        """Return the items of `input` that answer OpenAI's `tool_search_call`.
+
+        The first is the `tool_search_output` with the definitions of what was found. It can hold
+        nothing else, so where nothing was found the text follows as a message.
+
+        Args:
+            call_id: The `call_id` of the search.
+        """
+        definitions = self._definitions("openai-responses")
+        output: dict[str, Json] = {
+            "type": "tool_search_output",
+            "execution": "client",
+            "call_id": call_id,
+            "status": "completed",
+            "tools": definitions,
+        }
+        if definitions:
+            return [output]
+        said = {"type": "input_text", "text": prompts.search_says(self.text)}
+        return [output, {"type": "message", "role": "user", "content": [said]}]
+
+    def additions(self, known: Collection[str] = ()) -> tuple[str, Json | None]:
+        """Return the text of Anthropic's `tool_result`, and the message to follow it, if any.
+
+        The message holds the definitions of what was found, for requests whose `tools` do not
+        hold them (the setting `inline`). Close the user's turn with a text block before it: some
+        models read what follows a tool's result at once as a part of it.
+
+        Args:
+            known: The names of the tools whose definitions stand further up.
+        """
+        found = self._definitions("anthropic-messages")
+        if not found:
+            return self.text, None
+        blocks: list[Json] = []
+        for own in found:
+            if own["name"] not in known:
+                definition = {key: value for key, value in own.items() if key != "defer_loading"}
+                tool = {"type": "tool_definition", "definition": definition}
+                blocks.append({"type": "tool_addition", "tool": tool})
+        text = prompts.loaded([own["name"] for own in found])
+        return text, {"role": "system", "content": blocks} if blocks else None
+
+    def _definitions(self, api: ProviderApi) -> list[dict[str, Json]]:
+        """Return what was found as it was defined first in the conversation, else as it is now."""
+        # Most hosts never need it.
+        from toolfold.wire.deferred import deferred_definition
+
+        sent = self.session.sent
+        kept = dict(self.session.defined) if sent is None or sent.api == api else {}
+        return [
+            parse(kept[tool.wire_name])
+            if tool.wire_name in kept
+            else deferred_definition(tool, api)
+            for tool in self.found
+        ]
 
 
 @dataclass(frozen=True, slots=True)

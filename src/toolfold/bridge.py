@@ -139,6 +139,7 @@ class Bridge:
             return _mistake(prompts.unreadable_arguments(name, read, None), session)
         if role == prompts.TOOL_SEARCH:
             return self._search(strategy, read, session)
+        session = session if session.bridged else replace(session, bridged=True)
         if role == prompts.TOOL_DESCRIBE:
             return self._describe(read, session)
         return self._call(read, session)

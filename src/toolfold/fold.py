@@ -9,171 +9,36 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
 
 from toolfold import prompts
 from toolfold._clashes import Renamed, renamed_entries, settled
 from toolfold._costs import list_tokens, tool_costs
 from toolfold._intake import intake
-from toolfold._json_values import compact
-from toolfold.absent import AbsentSource
-from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.errors import ConfigError
-from toolfold.gate import GateVerdict, judge, say_unmatched
+from toolfold.folded import Assembly, Folded, Report
+from toolfold.gate import judge, say_unmatched
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.settings.check import suggestion
 from toolfold.settings.model import StrategyName
-from toolfold.strategy import ListChange, strategy_of
+from toolfold.strategy import STRATEGIES, strategy_of
 from toolfold.tokens import TokenCounter, context_window, estimate
-from toolfold.tool import Json, Shape, Tool
+from toolfold.tool import Json, ProviderApi, Shape, Tool, is_mapping
 from toolfold.wire import Entry
-from toolfold.wire.assemble import assemble, default_shape
+from toolfold.wire.assemble import default_shape
+
+if TYPE_CHECKING:
+    from toolfold.providers import Provider
 
 __all__ = ["Folded", "Report", "fold"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What folding did: counts, tokens, and why."""
-
-    active: bool
-    """Whether anything was folded."""
-
-    strategy: StrategyName
-    """How, where anything was."""
-
-    reason: str
-    """Why, as one clause for a person."""
-
-    tools_before: int
-    """How many tools the scope left."""
-
-    tools_after: int
-    """How many the model sees."""
-
-    kept: int
-    """How many of the tools it sees in full."""
-
-    deferred: int
-    """How many it does not."""
-
-    tokens_before: int
-    """What the whole list would have cost."""
-
-    tokens_after: int
-    """What the list that goes out costs."""
-
-    deferrable_tokens: int
-    """What the tools that may be folded cost."""
-
-    threshold_tokens: int
-    """From what cost of those on the bridge folds in `auto`."""
-
-    context_length: int | None
-    """The context window, where it is known."""
-
-    renamed: tuple[Renamed, ...] = ()
-    """The tools of sources that are served under another name, because theirs was taken."""
-
-    def __str__(self) -> str:
-        state = f"folded ({self.strategy})" if self.active else "not folded"
-        return (
-            f"{state}: {self.reason}. "
-            f"{prompts.plural(self.tools_before, 'tool')}, {self.tokens_before:,} tokens -> "
-            f"{prompts.plural(self.tools_after, 'tool')}, {self.tokens_after:,} tokens"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """A folded list of tools. Immutable; safe to share between threads."""
-
-    tools: list[Json]
-    """What to send to the model, in the wire shape in which the tools came."""
-
-    active: bool
-    """Whether anything was folded. If not, `tools` are the very tools that came in."""
-
-    report: Report
-    """Counts and tokens before and after, and why."""
-
-    guidance: str | None
-    """A short note for the system prompt, where anything was folded."""
-
-    session: Session
-    """The conversation this was folded for."""
-
-    bridge: Bridge
-    """What answers the model's calls."""
-
-    hidden: tuple[str, ...]
-    """The names of the tools that the model does not see in full."""
-
-    _assembly: _Assembly = field(repr=False, compare=False)
-
-    @property
-    def catalog(self) -> Catalog:
-        """Every tool of the scope, folded or not."""
-        return self.bridge.catalog
-
-    def resolve(
-        self,
-        name: str,
-        arguments: Json = None,
-        *,
-        session: Session | None = None,
-        absent: Sequence[AbsentSource] = (),
-    ) -> Answer | Invocation:
-        """Return what a model's call comes to: an answer for it, or a call for the host.
-
-        Args:
-            name: The tool name that the model called.
-            arguments: Its arguments, as an object or as JSON text.
-            session: The conversation so far; by default, that of the fold. A host that
-                resolves several calls of one turn passes on the session of the last.
-            absent: The sources that are not there now and of which the caller may know: an
-                answer that misses their tools names them.
-        """
-        session = self.session if session is None else session
-        return self.bridge.resolve(name, arguments, session, absent=absent)
-
-    def may_block(self, name: str, arguments: Json = None) -> bool:
-        """Whether resolving a call may take long.
-
-        A host with an event loop resolves such a call in a thread: the first search of a
-        catalog builds its index, a reranker asks an endpoint, for a name that nothing has
-        all others are compared, and the first check of a large schema compiles it. A call
-        by a tool's name and a search of an index that is there are done at once.
-
-        Args:
-            name: The tool name that the model called.
-            arguments: Its arguments, as an object or as JSON text.
-        """
-        return self.bridge.may_block(name, arguments)
-
-    def for_session(self, session: Session) -> Folded:
-        """Return the same tools as another moment of the conversation sees them.
-
-        Nothing is read, judged or counted again but the list that goes out, and not even
-        that where the strategy shows every conversation the same.
-
-        Args:
-            session: The conversation so far.
-        """
-        if session == self.session:
-            return self
-        strategy = self.bridge.strategy
-        if strategy is None or not strategy.reveals or session.revealed == self.session.revealed:
-            return replace(self, session=session)
-        return self._assembly.shown(session)
 
 
 def fold(
@@ -186,6 +51,8 @@ def fold(
     configured: Iterable[str] = (),
     session: Session | None = None,
     model: str | None = None,
+    api: ProviderApi | None = None,
+    host: str | None = None,
     shape: Shape | None = None,
     ranker: Ranker | None = None,
     count: TokenCounter = estimate,
@@ -206,6 +73,11 @@ def fold(
             no tool in the list: where that is one, a tool may be called by its bare name.
         session: The conversation so far.
         model: The model's name: its window is looked up where `context_length` is not given.
+        api: The provider's API that the request is written for. It is a promise: that what was
+            found goes back as `Folded.found_form` says, and that `Folded.session` is kept. The
+            array of tools then only grows at its end, and `auto` may let the provider defer.
+        host: The host, or the address, that the request goes to. Without it, or where it is not
+            known to defer tools for this model, `auto` is the bridge.
         shape: The wire shape to write; by default the one in which the tools came.
         ranker: How to rank, in place of the settings' choice.
         count: Counts the tokens of a text, in place of characters over four.
@@ -218,6 +90,10 @@ def fold(
     """
     settings = _checked_settings(settings)
     _check_arguments(context_length, scope, shape)
+    provider = None if api is None else _provider(api, host, model, shape)
+    if provider is not None:
+        shape = provider.shape
+        tools = tools if isinstance(tools, Catalog) else list(tools)
     if core:
         settings = replace(settings, core=(*settings.core, *_names(core)))
     session = session or Session()
@@ -230,7 +106,11 @@ def fold(
     came = _tools_of(entries)
     bridge_names = prompts.bridge_names(settings.bridge_prefix)
     # A list with a bridge in it is folded already: that bridge is its own host's to answer.
-    is_folded = prompts.holds_bridge(came, bridge_names)
+    is_folded = prompts.holds_bridge(came, bridge_names) or (
+        provider is not None and any(_is_tool_search(entry) for entry in entries)
+    )
+    name = _strategy_name(settings, provider, session, len(came))
+    stays = provider is not None and session.sent is not None and bool(session.sent.records)
     if scope.holds_everything:
         say_unmatched(came, settings)
     costs, tokens_before = tool_costs(entries, out, count), list_tokens(entries, out, count)
@@ -243,19 +123,45 @@ def fold(
         settings,
         context_length,
         is_folded=is_folded,
+        stays=stays,
         whole=tokens_before,
     )
     if verdict.folded and not {tool.wire_name for tool in came}.isdisjoint(bridge_names.all):
         served_as = settled(came, bridge_names.all)
         served = renamed_entries(entries, served_as)
         offered = _tools_of(served)
-        verdict = judge(offered, costs, settings, context_length, whole=tokens_before)
+        verdict = judge(offered, costs, settings, context_length, stays=stays, whole=tokens_before)
 
     catalog = _catalog(offered, sources, lenient=lenient)
-    strategy = strategy_of(settings)
-    assembly = _Assembly(
-        entries=served if verdict.folded else entries,
+    strategy = strategy_of(settings, api, name)
+    # A conversation that was folded stays so, even while nothing is left to fold.
+    active = bool(verdict.folded) or (stays and settings.enabled != "off" and not is_folded)
+    if active and strategy.reveals and model:
+        from toolfold.strategy.choice import warn_of_binding
+
+        warn_of_binding(name, model)
+
+    def anew(session: Session) -> Folded:
+        return fold(
+            tools,
+            context_length=context_length,
+            settings=settings,
+            scope=scope,
+            configured=configured,
+            session=session,
+            model=model,
+            api=api,
+            host=host,
+            ranker=ranker,
+            count=count,
+        )
+
+    assembly = Assembly(
+        entries=served if active else entries,
         shape=out,
+        strategy=name,
+        provider=provider,
+        anew=anew,
         verdict=verdict,
         context_length=context_length,
         tokens_before=tokens_before,
@@ -267,7 +173,7 @@ def fold(
             catalog,
             _folded(catalog, verdict.folded),
             settings,
-            strategy if verdict.folded else None,
+            strategy if active else None,
             ranker or chosen_ranker(settings, strategy.ranker),
             count,
             {name: came[i] for i, name in served_as.items()},
@@ -287,58 +193,36 @@ def fold(
     return folded
 
 
-@dataclass(frozen=True, slots=True)
-class _Assembly:
-    """All of a fold that does not depend on the conversation."""
+def _provider(
+    api: ProviderApi, host: str | None, model: str | None, shape: Shape | None
+) -> Provider:
+    from toolfold.providers import SHAPES, Provider
 
-    entries: Sequence[Entry]
-    shape: Shape
-    verdict: GateVerdict
-    context_length: int | None
-    tokens_before: int
-    tools_before: int
-    renamed: tuple[Renamed, ...]
-    bridge: Bridge
-
-    def shown(self, session: Session) -> Folded:
-        """Return the fold as a conversation sees it."""
-        bridge, verdict = self.bridge, self.verdict
-        change = _NO_CHANGE
-        if bridge.strategy is not None:
-            change = bridge.strategy.change(
-                bridge.folded, bridge.catalog, session, bridge.settings, bridge.count
-            )
-        active = bridge.strategy is not None
-        written = assemble(self.entries, self.shape, change.records, change.added, change.revealed)
-        entered = len(change.added) + len(change.revealed)
-        report = Report(
-            active=active,
-            strategy=bridge.settings.strategy,
-            reason=verdict.reason,
-            tools_before=self.tools_before,
-            tools_after=self.tools_before - change.left + entered,
-            kept=self.tools_before - len(change.hidden),
-            deferred=len(change.hidden),
-            tokens_before=self.tokens_before,
-            tokens_after=bridge.count(compact(written)) if active else self.tokens_before,
-            deferrable_tokens=verdict.deferrable_tokens,
-            threshold_tokens=verdict.threshold_tokens,
-            context_length=self.context_length,
-            renamed=self.renamed,
+    if api not in SHAPES:
+        raise ConfigError(f"`api` is {api!r}", hint=suggestion(str(api), list(SHAPES), what="APIs"))
+    if shape not in (None, SHAPES[api]):
+        raise ConfigError(
+            f"`shape` is {shape!r}, and {api} takes tools as {SHAPES[api]!r}",
+            hint="leave `shape` out",
         )
-        return Folded(
-            tools=written,
-            active=active,
-            report=report,
-            guidance=change.guidance or None,
-            session=session,
-            bridge=bridge,
-            hidden=tuple(change.hidden),
-            _assembly=self,
-        )
+    return Provider.of(api, host, model)
 
 
-_NO_CHANGE = ListChange({}, (), "", (), 0)
+def _strategy_name(
+    settings: Settings, provider: Provider | None, session: Session, count: int
+) -> StrategyName:
+    """Return the strategy that is used; who names no API does not pay for asking which."""
+    if provider is None and (settings.strategy == "auto" or settings.strategy in STRATEGIES):
+        return "bridge" if settings.strategy == "auto" else settings.strategy
+    from toolfold.strategy.choice import chosen_strategy
+
+    return chosen_strategy(settings, provider, session, count)
+
+
+def _is_tool_search(entry: Entry) -> bool:
+    """Whether an entry is a provider's own search over tools that it defers."""
+    kind: Json = entry.raw.get("type") if is_mapping(entry.raw) and not entry.tools else None
+    return isinstance(kind, str) and kind.startswith("tool_search")
 
 
 def _checked_settings(settings: object) -> Settings:

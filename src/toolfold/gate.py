@@ -48,6 +48,7 @@ def judge(
     context_length: int | None,
     *,
     is_folded: bool = False,
+    stays: bool = False,
     whole: int | None = None,
 ) -> GateVerdict:
     """Return what folds, given the tools of the scope and what each costs.
@@ -58,6 +59,7 @@ def judge(
         settings: How to fold.
         context_length: The model's window, if it is known.
         is_folded: Whether the list holds an earlier fold's bridge.
+        stays: Whether the conversation was folded before, and stays so unless folding is off.
         whole: What the whole list costs; its parts, each rounded up, cost no more together.
     """
     policies = policies_of(tools, settings)
@@ -81,6 +83,8 @@ def judge(
         return verdict("none", "no tool is deferrable")
     if settings.enabled == "on":
         return verdict("all", "folding is on")
+    if stays:
+        return verdict("all", "the conversation was folded before")
     if strategy_of(settings).gate == "tools":
         opens = len(tools) >= settings.threshold
         compared = f"{len(tools)} tools, {'at least' if opens else 'fewer than'} the threshold"

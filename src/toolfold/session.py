@@ -11,10 +11,40 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["Session", "SessionStore"]
+__all__ = ["SentArray", "Session", "SessionStore"]
 
 REVEALED_LIMIT = 512
 """How many revealed tools a session remembers. The oldest go first."""
+
+_REFUSED_LIMIT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SentArray:
+    """The array of tools that the last request of a conversation held.
+
+    It is kept for hosts that say which provider's API they speak: what such a provider was sent
+    stays as it was for the rest of the conversation, to the byte.
+    """
+
+    api: str
+    """The API it was written for."""
+
+    strategy: str
+    """The strategy that made it; empty where nothing was folded."""
+
+    digest: str
+    """Names its bytes."""
+
+    records: tuple[tuple[str, str], ...] = ()
+    """What each entry is called, and its JSON text, in order. Empty where the strategy changes
+    its list, or nothing was folded: then there is nothing to go on with."""
+
+    deferred: frozenset[str] = frozenset()
+    """The names of the tools that it defers."""
+
+    guidance: str = ""
+    """What the system prompt said with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +57,38 @@ class Session:
     fruitless: int = 0
     """How many searches in a row have found nothing."""
 
+    sent: SentArray | None = None
+    """The array of tools that was sent last, where the host says to whom."""
+
+    defined: tuple[tuple[str, str], ...] = ()
+    """The definitions that came in with what was found, each as it came first: the name on the
+    wire, and the JSON text."""
+
+    bridged: bool = False
+    """Whether a tool was described or called through the bridge."""
+
+    breaks: int = 0
+    """How often the array of tools has changed."""
+
+    refused: tuple[str, ...] = ()
+    """The providers that refused deferred tools, as `toolfold.providers.Provider.key` has them."""
+
     def reveal(self, names: Iterable[str]) -> Session:
         """Return the session after these tools were found."""
         revealed = tuple(dict.fromkeys((*self.revealed, *names)))[-REVEALED_LIMIT:]
-        return Session(revealed, 0)
+        return replace(self, revealed=revealed, fruitless=0)
+
+    def define(self, definitions: Iterable[tuple[str, str]]) -> Session:
+        """Return the session after these definitions came in; what is defined stays as it is."""
+        defined = {**dict(definitions), **dict(self.defined)}
+        order = dict.fromkeys((*dict(self.defined), *defined))
+        kept = tuple((name, defined[name]) for name in order)[-REVEALED_LIMIT:]
+        return self if kept == self.defined else replace(self, defined=kept)
+
+    def refuse(self, provider: str) -> Session:
+        """Return the session after a provider refused deferred tools."""
+        refused = tuple(dict.fromkeys((*self.refused, provider)))[-_REFUSED_LIMIT:]
+        return replace(self, refused=refused)
 
     def searched_in_vain(self) -> Session:
         """Return the session after a search that found nothing."""
@@ -50,8 +108,16 @@ class Session:
         if self == began:
             return ended
         added = (name for name in ended.revealed if name not in began.revealed)
-        revealed = self.reveal(added).revealed
-        return Session(revealed, max(self.fruitless + ended.fruitless - began.fruitless, 0))
+        fruitless = max(self.fruitless + ended.fruitless - began.fruitless, 0)
+        joined = self.reveal(added).define(ended.defined)
+        return replace(
+            joined,
+            fruitless=fruitless,
+            sent=self.sent or ended.sent,
+            bridged=self.bridged or ended.bridged,
+            breaks=max(self.breaks, ended.breaks),
+            refused=tuple(dict.fromkeys((*self.refused, *ended.refused))),
+        )
 
 
 class SessionStore:

@@ -21,6 +21,7 @@ __all__ = [
     "NAME_LIMIT",
     "Json",
     "Policy",
+    "ProviderApi",
     "Shape",
     "Tool",
     "bare_name",
@@ -37,6 +38,9 @@ Policy = Literal["never", "automatic", "always"]
 
 Shape = Literal["openai-chat", "openai-responses", "anthropic", "mcp", "gemini", "plain"]
 """The wire shapes in which tools come and go."""
+
+ProviderApi = Literal["anthropic-messages", "openai-responses"]
+"""The APIs of providers that can defer tools themselves."""
 
 NAME_LIMIT = 512
 """The longest name that is read. No client takes more than a fraction of it."""

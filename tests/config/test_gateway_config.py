@@ -650,6 +650,15 @@ OBEYED = "`strategy: stub` is obeyed: clients list every tool, without parameter
     ("text", "strategy", "notes"),
     [
         ("serve: {lazy: true}\n", "bridge", ()),
+        ("tools: {tool_search: {strategy: auto}}\n", "bridge", ()),
+        (
+            "tools: {tool_search: {strategy: native}}\n",
+            "bridge",
+            (
+                "`strategy: native` is for who speaks to a model's provider: clients of the "
+                "gateway get the bridge",
+            ),
+        ),
         ("tools: {tool_search: {strategy: reveal}}\n", "reveal", ()),
         ("tools: {tool_search: {strategy: stub}}\n", "stub", (OBEYED,)),
         (

@@ -12,9 +12,9 @@ from toolfold import Answer, Reranker, Session, Settings, Tool, fold
 from toolfold.search import Searcher
 from toolfold.search.keyword import Keyword
 from toolfold.settings.model import StrategyName
-from toolfold.strategy import STRATEGIES
+from toolfold.strategy import STRATEGIES, strategy_of
 
-EVERY = pytest.mark.parametrize("strategy", get_args(StrategyName))
+EVERY = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
 def tools(mark: str, count: int = 20) -> list[Tool]:
@@ -30,9 +30,12 @@ def folded_with(strategy: str, own: list[Tool], **more: Any) -> Any:
     return fold(own, settings=chosen, shape="plain")
 
 
-def test_the_table_has_the_strategies_that_the_settings_take() -> None:
-    assert tuple(STRATEGIES) == get_args(StrategyName)
+def test_every_strategy_that_the_settings_take_is_made_under_its_name() -> None:
     assert [strategy.name for strategy in STRATEGIES.values()] == list(STRATEGIES)
+    for name in get_args(StrategyName):
+        made = strategy_of(Settings(strategy=name), "anthropic-messages")
+        assert made.name == ("bridge" if name == "auto" else name)
+        assert strategy_of(Settings(strategy=name)) in STRATEGIES.values()
 
 
 @EVERY

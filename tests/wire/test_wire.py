@@ -73,6 +73,7 @@ def test_a_tool_can_be_written_in_every_shape(shape: Shape) -> None:
             "name": "read_file",
             "description": "Read.",
             "parameters": SCHEMA,
+            "strict": False,
         },
         "anthropic": {"name": "read_file", "description": "Read.", "input_schema": SCHEMA},
         "mcp": {

@@ -23,6 +23,7 @@ from toolfold.settings.block import read_block
 from toolfold.settings.declared import declared
 from toolfold.settings.file import OWN_FILE, Place, Top, read_top, settings_block
 from toolfold.settings.load import PLACES, refuse_unnamed, settings_in
+from toolfold.settings.model import StrategyName
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 
@@ -63,9 +64,10 @@ class GatewayConfig:
     @property
     def folding(self) -> Settings:
         """How the gateway folds: the settings, with the strategy that counts."""
-        if self.serve.mode is None:
+        strategy = self.serve.mode or _without_provider(self.settings)
+        if strategy == self.settings.strategy:
             return self.settings
-        return replace(self.settings, strategy=self.serve.mode)
+        return replace(self.settings, strategy=strategy)
 
 
 def load_gateway(
@@ -188,9 +190,15 @@ def _functions(top: Mapping[str, Place], folder: Path) -> tuple[FunctionModule, 
     return read_functions(block, folder) if block is not None and block.node.value else ()
 
 
+def _without_provider(settings: Settings) -> StrategyName:
+    """Return the strategy for clients whose provider is not known: the bridge, if one is needed."""
+    name = settings.strategy
+    return "bridge" if name in ("auto", "native", "hosted") else name
+
+
 def _strategy_notes(serve: ServeSettings, settings: Settings, *, asked: bool) -> list[str]:
     """Say which strategy counts, where somebody may expect another."""
-    mode, strategy = serve.mode, settings.strategy
+    mode, strategy = serve.mode, _without_provider(settings)
     if mode is not None:
         wins = "" if mode == strategy else f" and wins over `strategy: {strategy}`"
         return [
@@ -199,6 +207,11 @@ def _strategy_notes(serve: ServeSettings, settings: Settings, *, asked: bool) ->
         ]
     if strategy == "stub" and not asked:
         return ["`strategy: stub` is obeyed: clients list every tool, without parameters at first"]
+    if settings.strategy not in ("auto", strategy):
+        return [
+            f"`strategy: {settings.strategy}` is for who speaks to a model's provider: clients of "
+            "the gateway get the bridge"
+        ]
     return []
 
 

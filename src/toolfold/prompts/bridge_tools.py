@@ -100,6 +100,8 @@ class Texts:
     stub_guidance: str
     reveal_search: str
     reveal_guidance: str
+    native_search: str
+    native_guidance: str
 
 
 STUB_PARAMETERS: Mapping[str, Json] = {"type": "object", "properties": {}}
@@ -108,6 +110,10 @@ STUB_PARAMETERS: Mapping[str, Json] = {"type": "object", "properties": {}}
 _REVEAL_SEARCH = (
     "Find tools that are not listed here, by what they do. What is found is then listed: call "
     "it directly, by its name."
+)
+_NATIVE_SEARCH = (
+    "Find tools that are not listed here, by what they do. What is found is loaded: call it "
+    "directly, by its name."
 )
 FULL = Texts(
     search="Find tools that are not listed here, by what they do. Hits come with their signatures: "
@@ -128,6 +134,9 @@ FULL = Texts(
     reveal_guidance="Not all of your tools are listed. Before you say that something cannot be "
     "done, look for a tool with tool_search: what it finds is then listed. Call listed tools "
     "directly.",
+    native_search=_NATIVE_SEARCH,
+    native_guidance="Not all of your tools are listed. Before you say that something cannot be "
+    "done, look for a tool with tool_search, then call what it found by its name.",
 )
 SHORT = Texts(
     search="Find a tool. Then run it with tool_call.",
@@ -142,10 +151,16 @@ SHORT = Texts(
     stub_guidance="Before you use a tool without parameters, call tool_search with its name.",
     reveal_search=_REVEAL_SEARCH,
     reveal_guidance="No listed tool fits? First call tool_search, then the tool that it found.",
+    native_search=_NATIVE_SEARCH,
+    native_guidance="No listed tool fits? First call tool_search, then the tool that it found.",
 )
 TEXTS: Mapping[str, Texts] = {"full": FULL, "short": SHORT}
 """The texts, by the setting that chooses them."""
 
+_NAMED_NATIVE_SEARCH = (
+    "Load tools, by a name from below or by what they do. What is found is loaded: call it "
+    "directly, by its name."
+)
 _NAMED_REVEAL_SEARCH = (
     "Load tools, by a name from below or by what they do. What is found then joins your tools: "
     "call it directly, by its name."
@@ -164,6 +179,10 @@ NAMED_TEXTS: Mapping[str, Texts] = {
         reveal_guidance="Some of your tools are only named, in the description of tool_search. "
         "Before you use one, or say that something cannot be done, look for it with tool_search: "
         "what it finds joins your tools. Call those directly.",
+        native_search=_NAMED_NATIVE_SEARCH,
+        native_guidance="Some of your tools are only named, in the description of tool_search. "
+        "Before you use one, or say that something cannot be done, load it with tool_search, then "
+        "call it by its name.",
     ),
     "short": replace(
         SHORT,
@@ -172,6 +191,8 @@ NAMED_TEXTS: Mapping[str, Texts] = {
         guidance="No tool fits? Take a name from tool_search: first tool_describe, then tool_call.",
         reveal_search=_NAMED_REVEAL_SEARCH,
         reveal_guidance="No tool fits? First call tool_search with a name from it, then that tool.",
+        native_search=_NAMED_NATIVE_SEARCH,
+        native_guidance="No tool fits? First call tool_search with a name from it, then that tool.",
     ),
 }
 """The same where the search tool's description names the folded tools."""
@@ -275,7 +296,11 @@ def _are_same(mine: Mapping[str, Tool], names: BridgeNames, texts: Texts) -> boo
 
     described = is_there(describe_tool(texts, names))
     called = is_there(call_tool(texts, names))
-    leads = {texts.search: described and called, texts.reveal_search: described}
+    leads = {
+        texts.search: described and called,
+        texts.reveal_search: described,
+        texts.native_search: True,
+    }
     takes = search.parameters
     if takes == search_tool("", 0, "", texts, names).parameters:
         return any(

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import plural, quoted, source_counts, source_name
 
 __all__ = [
     "ALSO",
     "ALSO_UNLISTED",
+    "ALSO_UNLOADED",
     "BLANK_QUERY",
     "FRUITLESS_AT_MOST",
     "HITS_FOOT",
     "LISTED_FOOT",
+    "LOADED_FOOT",
     "NAME_MISSING",
     "QUERY_MISSING",
     "REVEALED_FOOT",
     "also",
     "beside",
+    "bridged",
     "description_cut",
     "found",
     "hit",
     "hit_in_full",
     "hit_in_short",
     "hits_left_out",
+    "loaded",
     "named_hit",
     "names_left_out",
     "names_there_are",
@@ -32,6 +37,7 @@ __all__ = [
     "no_match",
     "schema_cut",
     "search_for_it",
+    "search_says",
     "text_cut",
 ]
 
@@ -106,6 +112,32 @@ def names_left_out(count: int) -> str:
 HITS_FOOT = "Run one with tool_call(name, arguments)."
 REVEALED_FOOT = "Their parameters are loaded. Call them directly."
 LISTED_FOOT = "They are listed now. Call them directly, by name."
+LOADED_FOOT = "They are loaded now. Call them directly, by name."
+ALSO_UNLOADED = "Also, not loaded (search for the name):"
+"""Before the hits that are shown by name, where a provider loads those with signatures."""
+
+
+def bridged(text: str, names: BridgeNames = DEFAULT_NAMES) -> str:
+    """Return what a search answered where the provider loaded the tools, said for the bridge."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line == LOADED_FOOT:
+            lines.append(names.said(HITS_FOOT))
+        elif line.startswith(ALSO_UNLOADED):
+            lines.append(f"{names.said(ALSO)}{line.removeprefix(ALSO_UNLOADED)}")
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def loaded(names: Sequence[str]) -> str:
+    """Return the answer to a search whose hits are defined right behind it."""
+    return f"Found, and defined below: {', '.join(names)}. Call them directly, by name."
+
+
+def search_says(text: str) -> str:
+    """Return what a search has to say where its answer may hold nothing but definitions."""
+    return f"tool_search found nothing to load. It says: {text}"
 
 
 def no_match(

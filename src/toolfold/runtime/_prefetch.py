@@ -21,7 +21,7 @@ def prefetched(folded: Folded, text: str) -> tuple[str, tuple[Hit, ...]]:
     """Return the note for a user's message and the hits it names; empty where nothing fits."""
     strategy = folded.bridge.strategy
     # The note says to run them with `tool_call`: it is for lists that have one.
-    if strategy is None or strategy.reveals or not text.strip():
+    if strategy is None or not strategy.lists_call or not text.strip():
         return "", ()
     hits = folded.bridge.search(one_line(text, _TEXT_LIMIT), _HITS)
     if not hits:

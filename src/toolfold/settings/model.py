@@ -20,7 +20,7 @@ from toolfold.tool import Tool
 
 __all__ = ["PRESETS", "Reranker", "Settings", "StrategyName"]
 
-StrategyName: TypeAlias = Literal["bridge", "stub", "reveal"]
+StrategyName: TypeAlias = Literal["auto", "bridge", "native", "reveal", "stub", "hosted"]
 """The names of the strategies; `toolfold.strategy` says what each does."""
 
 PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -100,10 +100,17 @@ class Settings:
     )
     max_search_limit: int = setting(20, "The most hits a search may ask for.", low=1, high=50)
     strategy: StrategyName = setting(
-        "bridge",
-        "`bridge` puts three tools in place of the folded ones; `stub` keeps names and "
-        "descriptions and drops parameters until they are revealed; `reveal` adds what a search "
-        "finds to the list, to be called directly.",
+        "auto",
+        "`bridge` puts three tools in place of the folded ones; `native` lets the provider defer "
+        "them, and our search says which are loaded; `auto` is `native` where the host names an "
+        "API whose provider and model are known to take it, else `bridge`. `reveal` adds what a "
+        "search finds to the list, to be called directly; `stub` keeps names and descriptions "
+        "and drops parameters until they are revealed; `hosted` lets the provider search too.",
+    )
+    inline: bool = setting(
+        False,
+        "`native` on Anthropic's API: definitions come in behind what found them, in place of "
+        "standing in the list, deferred. The provider calls it a beta.",
     )
     core: tuple[str, ...] = setting(
         (),

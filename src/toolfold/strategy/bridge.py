@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from toolfold import prompts
@@ -10,7 +12,7 @@ from toolfold._render import listing_text
 from toolfold.catalog import Catalog
 from toolfold.session import Session
 from toolfold.settings import Settings
-from toolfold.strategy.protocol import ListChange
+from toolfold.strategy.protocol import FoundForm, ListChange
 from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Tool
 
@@ -32,6 +34,9 @@ class BridgeStrategy:
     shows_definitions = False
     takes_one_need = False
     lists_names = False
+    lists_call = True
+    found_form: FoundForm = "text"
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def limit(self, asked: float | None, settings: Settings) -> int:
         """Return what was asked for, within the settings' bound, or the settings' own number."""
@@ -74,8 +79,9 @@ class BridgeStrategy:
             listing = listing_text(folded, catalog, settings.listing, budget, count)
             names = prompts.bridge_names(settings.bridge_prefix)
             texts = prompts.texts_of(settings.bridge_texts, names, named=listing.has_names)
-            lead = texts.reveal_search if self.reveals else texts.search
-            return texts, prompts.search_tool(lead, len(folded), listing.text, texts, names)
+            return texts, prompts.search_tool(
+                self._lead(texts), len(folded), listing.text, texts, names
+            )
 
         if count is not estimate:
             return made()
@@ -88,3 +94,7 @@ class BridgeStrategy:
         )
         tools = (folded.fingerprint, catalog.fingerprint, catalog.is_of_one_source)
         return _FACES.get_or((*tools, *kind), made)
+
+    def _lead(self, texts: prompts.Texts) -> str:
+        """Return how the search tool says to use what it finds."""
+        return texts.reveal_search if self.reveals else texts.search

@@ -8,7 +8,7 @@ catalog, the conversation and the settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from toolfold.catalog import Catalog
 from toolfold.session import Session
@@ -16,7 +16,11 @@ from toolfold.settings import Settings
 from toolfold.tokens import TokenCounter
 from toolfold.tool import Json, Tool
 
-__all__ = ["ListChange", "Strategy"]
+__all__ = ["FoundForm", "ListChange", "Strategy"]
+
+FoundForm: TypeAlias = Literal["text", "tool_reference", "tool_search_output", "tool_addition"]
+"""How what a search found is said to a model: in words, as references to tools that the list
+defers, as definitions in OpenAI's own item, or as definitions in a message behind the answer."""
 
 
 class ListChange(NamedTuple):
@@ -39,6 +43,12 @@ class ListChange(NamedTuple):
 
     revealed: Sequence[Tool] = ()
     """Tools that left and come in again, behind everything else, in order of first reveal."""
+
+    provided: Sequence[Json] = ()
+    """Entries of the provider's own that come in behind `added`."""
+
+    deferred: Sequence[Tool] = ()
+    """Tools that left and come in again behind those, to be kept from the model by the provider."""
 
 
 class Strategy(Protocol):
@@ -95,6 +105,21 @@ class Strategy(Protocol):
     @property
     def lists_names(self) -> bool:
         """Whether a blank query, and one in vain, are answered with the names there are."""
+        ...
+
+    @property
+    def lists_call(self) -> bool:
+        """Whether the list has a tool that runs others by name."""
+        ...
+
+    @property
+    def found_form(self) -> FoundForm:
+        """How what a search found is said to the model."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What a request says in its headers, so that the provider takes the list."""
         ...
 
     def limit(self, asked: float | None, settings: Settings) -> int:

@@ -21,5 +21,6 @@ class RevealStrategy(BridgeStrategy):
 
     name = "reveal"
     reveals = True
+    lists_call = False
     hits_foot = prompts.LISTED_FOOT
     names_lead = prompts.ALSO_UNLISTED

@@ -5,6 +5,8 @@ A tool whose parameters are no longer than what would stand for them keeps them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from toolfold import prompts
@@ -14,7 +16,7 @@ from toolfold.catalog import Catalog
 from toolfold.search.keyword import HITS_AT_MOST
 from toolfold.session import Session
 from toolfold.settings import Settings
-from toolfold.strategy.protocol import ListChange
+from toolfold.strategy.protocol import FoundForm, ListChange
 from toolfold.tokens import TokenCounter
 from toolfold.tool import Tool
 
@@ -36,6 +38,9 @@ class StubStrategy:
     shows_definitions = True
     takes_one_need = True
     lists_names = True
+    lists_call = False
+    found_form: FoundForm = "text"
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def limit(self, asked: float | None, settings: Settings) -> int:
         """Return what was asked for, within how much a search reveals at once."""

@@ -32,6 +32,7 @@ def assemble(
     changes: Changes,
     added: Sequence[Tool],
     revealed: Sequence[Tool] = (),
+    provided: Sequence[Json] = (),
 ) -> list[Json]:
     """Return the list that goes out.
 
@@ -42,8 +43,9 @@ def assemble(
             every record goes out as it came in.
         added: Tools that come in at the end.
         revealed: Tools of the entries that left, and come in again behind those.
+        provided: Entries of a provider's own that come in behind `added`.
     """
-    untouched = not changes and not added
+    untouched = not changes and not added and not provided
     out: list[Json] = []
     functions: list[Json] = []
     for entry in entries:
@@ -61,7 +63,8 @@ def assemble(
             (functions if (entry.shape or shape) == "gemini" else out).extend(records)
     written = [write(tool, shape) for tool in added]
     (functions if shape == "gemini" else out).extend(written)
-    if added and shape == "anthropic":
+    out.extend(provided)
+    if (added or provided) and shape == "anthropic":
         # The mark stays where it is when more is revealed: what comes before it does not change.
         _keep_cache_mark(entries, changes, out)
     for tool, own in _in_own_shapes(entries, revealed, shape):

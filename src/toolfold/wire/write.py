@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from toolfold._json_values import compact
-from toolfold.tool import Json, Shape, Tool, copied
+from toolfold.tool import Json, Shape, Tool, copied, is_mapping
 
 __all__ = ["name_in", "record_with_parameters", "renamed", "served_as", "write"]
 
@@ -45,7 +45,8 @@ def _record(tool: Tool, shape: Shape) -> dict[str, Json]:
         case "openai-chat":
             return {"type": "function", "function": body}
         case "openai-responses":
-            return {"type": "function", **body}
+            # Left out, the provider makes it strict where it can: optional arguments, required.
+            return {"type": "function", **body, "strict": _is_strict(tool)}
         case "mcp":
             title = {"title": tool.title} if tool.title else {}
             annotations = {"annotations": dict(tool.annotations)} if tool.annotations else {}
@@ -54,6 +55,13 @@ def _record(tool: Tool, shape: Shape) -> dict[str, Json]:
             return {**body, "server": tool.source} if tool.source else body
         case _:
             return body
+
+
+def _is_strict(tool: Tool) -> bool:
+    """Whether a tool's owner asked for strict arguments, in whatever shape it came."""
+    raw = tool.raw or {}
+    own = raw.get("function") if tool.shape == "openai-chat" else raw
+    return is_mapping(own) and own.get("strict") is True
 
 
 def name_in(tool: Tool, shape: Shape) -> str:
@@ -73,6 +81,8 @@ def record_with_parameters(
     gone = (*_SCHEMA_KEYS[shape][1:], *_BOUND_TO_PARAMETERS)
     body = {key: value for key, value in own.items() if key not in gone}
     body[_SCHEMA_KEYS[shape][0]] = dict(parameters)
+    if shape == "openai-responses":
+        body["strict"] = False
     return copied({**record, "function": body} if shape == "openai-chat" else body)
 
 

@@ -1,0 +1,127 @@
+"""What a fold does for a provider's API: an array that only grows, and what was found, replayed.
+
+Imported only where a host names the API that it speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from toolfold import prompts
+from toolfold.answer import Answer, Invocation
+from toolfold.bridge import Bridge
+from toolfold.providers import Provider
+from toolfold.session import Session
+from toolfold.strategy import ListChange
+from toolfold.strategy.array import continued, defined_tool, definitions, unkept
+from toolfold.tool import Json, Tool, is_mapping, wire_name
+
+__all__ = ["KeptArray", "kept_array", "namespace", "remembered", "replayed", "with_array"]
+
+
+class KeptArray(NamedTuple):
+    """The array that goes out to a provider."""
+
+    tools: list[Json]
+    seen: list[Json]
+    """What of it the model sees at once, and is paid for."""
+
+    session: Session
+    """The conversation that remembers it."""
+
+    guidance: str
+    hidden: Sequence[str]
+
+
+def kept_array(
+    written: list[Json],
+    change: ListChange,
+    session: Session,
+    bridge: Bridge,
+    provider: Provider,
+    name: str,
+) -> KeptArray:
+    """Return the array of a request, going on from the conversation's last one.
+
+    Args:
+        written: The list as it is without what is deferred.
+        change: What happened to it.
+        session: The conversation so far.
+        bridge: What answers the model's calls.
+        provider: Whom the request goes to.
+        name: The strategy's name.
+    """
+    strategy, api = bridge.strategy, provider.api
+    if strategy is None or strategy.reveals:
+        after = unkept(written, session, api=api, strategy="" if strategy is None else name)
+        return KeptArray(written, written, after, change.guidance, change.hidden)
+    tools, session, guidance = continued(
+        written,
+        change,
+        session,
+        api=api,
+        strategy=name,
+        form=strategy.found_form,
+        folded=bridge.folded,
+    )
+    seen = [tool for tool in tools if not (is_mapping(tool) and tool.get("defer_loading") is True)]
+    listed = {tool.get("name") for tool in seen if is_mapping(tool)}
+    hidden = [own for own in change.hidden if wire_name(own) not in listed]
+    return KeptArray(tools, seen, session, guidance, hidden)
+
+
+def with_array(session: Session, own: Session) -> Session:
+    """Return a session that knows the array which the model saw when it made a call.
+
+    Args:
+        session: The conversation so far, as the host keeps it.
+        own: The session of the fold that made the array.
+    """
+    if session.sent is not None:
+        return session
+    return replace(session, sent=own.sent, breaks=max(own.breaks, session.breaks))
+
+
+def remembered(
+    resolved: Answer | Invocation, bridge: Bridge, provider: Provider
+) -> Answer | Invocation:
+    """Return what a call came to, with the definitions that come in with it in its session."""
+    strategy = bridge.strategy
+    comes_in = strategy is not None and strategy.found_form not in ("text", "tool_reference")
+    if not comes_in or isinstance(resolved, Invocation):
+        return resolved
+    found = [tool for tool in resolved.found if tool.name in bridge.folded]
+    session = resolved.session.define(definitions(found, provider.api))
+    return replace(resolved, session=session)
+
+
+def replayed(text: str, found: Iterable[str], bridge: Bridge, session: Session) -> Answer:
+    """Return an earlier answer to a search, as a request of this session has to say it."""
+    if bridge.strategy is None or bridge.strategy.found_form == "text":
+        return Answer(prompts.bridged(text, bridge.names), session=session)
+    listed = session.sent.deferred if session.sent is not None else frozenset[str]()
+    kept = dict(session.sent.records) if session.sent is not None else {}
+    kept |= dict(session.defined)
+    tools: list[Tool] = []
+    for name in dict.fromkeys(found):
+        own = wire_name(name)
+        if name in bridge.folded:
+            tools.append(bridge.folded[name])
+        elif own in listed or own in dict(session.defined):
+            tools.append(defined_tool(kept[own], name))
+    return Answer(text, tools=tuple(tools), session=session)
+
+
+def namespace(name: str, bridge: Bridge, session: Session, provider: Provider) -> str | None:
+    """Return the namespace that a replayed call of a tool needs, if any."""
+    sent = session.sent
+    if provider.api != "openai-responses" or sent is None:
+        return None
+    tool = bridge.catalog.find(name)
+    own = wire_name(name) if tool is None else tool.wire_name
+    if own in sent.deferred:
+        return own
+    is_listed = any(key == own for key, _ in sent.records)
+    return own if not is_listed and own in dict(session.defined) else None
