@@ -97,6 +97,7 @@ from toolfold.prompts.calls import (
 )
 from toolfold.prompts.conversation import (
     LEFT_OUT,
+    SAID_NOTHING,
     again,
     found_earlier,
     may_help,
@@ -205,6 +206,7 @@ __all__ = [
     "NO_OUTPUT",
     "QUERY_MISSING",
     "REVEALED_FOOT",
+    "SAID_NOTHING",
     "SHORT",
     "STOOD_IN_TEXT",
     "STOPPED",

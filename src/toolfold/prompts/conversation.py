@@ -7,7 +7,18 @@ from collections.abc import Iterable, Sequence
 from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import quoted
 
-__all__ = ["LEFT_OUT", "again", "found_earlier", "may_help", "result_earlier", "unreadable_call"]
+__all__ = [
+    "LEFT_OUT",
+    "SAID_NOTHING",
+    "again",
+    "found_earlier",
+    "may_help",
+    "result_earlier",
+    "unreadable_call",
+]
+
+SAID_NOTHING = "(Your last reply was empty. Answer in words, or call a tool.)"
+"""What a model is told that ended without a word and without a call."""
 
 
 def unreadable_call(name: str, *, exists: bool | None = None) -> str:

@@ -105,15 +105,25 @@ class OpenAIChat(HttpModel):
     def _messages(self, request: Request) -> Iterator[Json]:
         if request.system:
             yield {"role": "system", "content": request.system}
+        waiting: dict[str, Json] = {}
         for entry in paired(request.messages):
+            if waiting and isinstance(entry, UserMessage) and not entry.text:
+                # Mistral takes no user behind a tool's result.
+                waiting["content"] += f"\n\n{entry.note}"
+                continue
+            if waiting:
+                yield waiting
+                waiting = {}
             if isinstance(entry, UserMessage):
                 # One text, not parts: templates of local models know nothing else.
                 said = (part for part in (entry.text, entry.note) if part)
                 yield {"role": "user", "content": "\n\n".join(said)}
             elif isinstance(entry, SentResult):
-                yield {"role": "tool", "tool_call_id": entry.id, "content": entry.message.text}
+                waiting = {"role": "tool", "tool_call_id": entry.id, "content": entry.message.text}
             else:
                 yield self._said(entry)
+        if waiting:
+            yield waiting
 
     def _said(self, entry: SentReply) -> Json:
         native = native_blocks(entry.message, self.shape, self.origin)
