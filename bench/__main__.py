@@ -1,9 +1,9 @@
 """`make bench`: what toolfold costs and saves, beside its peers, in one run.
 
     python -m bench            # everything but recall on test sets and what takes minutes
-    python -m bench tokens     # one part: tokens, imports, fold, search, lexical, runtime,
-                               # gateway, recall, asked, scale, statements, against, chaos,
-                               # memory
+    python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
+                               # runtime, gateway, recall, asked, scale, statements, against,
+                               # chaos, memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -31,7 +31,7 @@ from bench.memory import KINDS
 from bench.peers.peers import Peer, PeerUnavailableError
 from bench.runtime import runtime
 from bench.statements import statements
-from bench.tokens import exact_counter, why_not_exact
+from bench.tokens import conversation_rows, exact_counter, why_not_exact
 from toolfold import Settings, fold
 from toolfold.evaluation import LabelledRequest, load_corpus, measure
 from toolfold.evaluation.measure import percentile, recall
@@ -56,6 +56,7 @@ def main() -> None:
     """Run the parts that were asked for and print their tables."""
     parts: dict[str, Callable[[], list[Row]]] = {
         "tokens": tokens,
+        "conversation": conversation,
         "imports": imports,
         "fold": folding,
         "search": searching,
@@ -78,6 +79,7 @@ def main() -> None:
         print(f"note: {note}", file=sys.stderr)
     chosen = arguments.parts or [
         "tokens",
+        "conversation",
         "imports",
         "fold",
         "search",
@@ -114,6 +116,11 @@ def tokens() -> list[Row]:
         key = "o200k_base" if exact else "characters/4"
         row["saved"] = f"{100 * (1 - row[key] / before[key]):.1f} %"
     return [*rows, *_stub_rows(exact)]
+
+
+def conversation() -> list[Row]:
+    """Tokens that ten messages with a tool each cost to read: unfolded, bridge, native."""
+    return conversation_rows(data.catalog("deploy-226").tools, exact_counter())
 
 
 def _token_row(label: str, tools: Any, exact: Callable[[str], int] | None) -> Row:

@@ -81,7 +81,7 @@ JSON_KEYS = {
     "counts towards it.",
     "fold": "`active`, `strategy`, `reason`, `tools_before`, `tools_after`, `kept`, `deferred`, "
     "`tokens_before`, `tokens_after`, `deferrable_tokens`, `threshold_tokens`, "
-    "`renamed` (each `source`, `name`, `served_as`), "
+    "`renamed` (each `source`, `name`, `served_as`), `breaks`, "
     "`context_length`, `guidance`, `tools` (what the model would see); with `--diff` also "
     "`entered` and `left`. Tokens are characters over four.",
     "import": "`file`, `written`, `backup`, `found` (each `client`, `path`, `scope`, `problem`, "
@@ -126,6 +126,7 @@ BESIDE: dict[str, list[str] | None] = {
     "toolfold.runtime": None,
     "toolfold.search": None,
     "toolfold.bridge": None,
+    "toolfold.providers": None,
     "toolfold.config": None,
     "toolfold.invisible": None,
     "toolfold.serve.principals": ["Principal"],

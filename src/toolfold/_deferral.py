@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from toolfold import prompts
+from toolfold._json_values import compact
 from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.providers import Provider
@@ -17,6 +18,7 @@ from toolfold.session import Session
 from toolfold.strategy import ListChange
 from toolfold.strategy.array import continued, defined_tool, definitions, unkept
 from toolfold.tool import Json, Tool, is_mapping, wire_name
+from toolfold.wire.deferred import deferred_definition
 
 __all__ = ["KeptArray", "kept_array", "namespace", "remembered", "replayed", "with_array"]
 
@@ -88,13 +90,28 @@ def remembered(
     resolved: Answer | Invocation, bridge: Bridge, provider: Provider
 ) -> Answer | Invocation:
     """Return what a call came to, with the definitions that come in with it in its session."""
-    strategy = bridge.strategy
-    comes_in = strategy is not None and strategy.found_form not in ("text", "tool_reference")
-    if not comes_in or isinstance(resolved, Invocation):
+    form = "text" if bridge.strategy is None else bridge.strategy.found_form
+    if form == "text" or isinstance(resolved, Invocation):
         return resolved
-    found = [tool for tool in resolved.found if tool.name in bridge.folded]
-    session = resolved.session.define(definitions(found, provider.api))
-    return replace(resolved, session=session)
+    answer = _within_budget(resolved, bridge, provider)
+    if form == "tool_reference":
+        return answer
+    found = [tool for tool in answer.found if tool.name in bridge.folded]
+    return replace(answer, session=answer.session.define(definitions(found, provider.api)))
+
+
+def _within_budget(answer: Answer, bridge: Bridge, provider: Provider) -> Answer:
+    """Return a search's answer that loads no more definitions than a describe would show."""
+    room = bridge.settings.describe_max_tokens
+    over: set[str] = set()
+    for place, tool in enumerate(answer.found if answer.hits else ()):
+        room -= bridge.count(compact(deferred_definition(tool, provider.api)))
+        if room < 0 and place:
+            over.add(tool.name)
+    if not over:
+        return answer
+    hits = (replace(hit, shown="name") if hit.name in over else hit for hit in answer.hits)
+    return replace(answer, hits=tuple(hits))
 
 
 def replayed(text: str, found: Iterable[str], bridge: Bridge, session: Session) -> Answer:

@@ -177,6 +177,19 @@ def test_hits_by_name_are_not_references() -> None:
     assert "Also, not loaded (search for the name):" in answer.text
 
 
+def test_a_search_loads_no_more_than_a_describe_would_show() -> None:
+    large = {"type": "object", "properties": {"x": {"type": "string", "description": "y" * 2_000}}}
+    tools = [Tool(f"mail_{i}", "Send mail.", large) for i in range(5)]
+
+    for model in (CLAUDE, GPT):
+        found = (
+            talk(model, tools, describe_max_tokens=1_200).call("tool_search", query="mail").found
+        )
+        assert found == ("mail_0", "mail_1")
+        alone = talk(model, tools, describe_max_tokens=200).call("tool_search", query="mail").found
+        assert alone == ("mail_0",)
+
+
 @pytest.mark.parametrize("query", ["", "quarks", None])
 def test_a_search_without_hits_is_a_text(query: Any) -> None:
     answer = answered(talk(CLAUDE).folded.resolve("tool_search", {"query": query}))

@@ -103,7 +103,7 @@ class Settings:
         "auto",
         "`bridge` puts three tools in place of the folded ones; `native` lets the provider defer "
         "them, and our search says which are loaded; `auto` is `native` where the host names an "
-        "API whose provider and model are known to take it, else `bridge`. `reveal` adds what a "
+        "API whose provider and model are known to take it, else `bridge`; `reveal` adds what a "
         "search finds to the list, to be called directly; `stub` keeps names and descriptions "
         "and drops parameters until they are revealed; `hosted` lets the provider search too.",
     )

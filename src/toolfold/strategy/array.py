@@ -61,11 +61,10 @@ def continued(
     sent = session.sent
     goes_on = sent is not None and (sent.api, sent.strategy) == (api, strategy)
     before = sent.records if sent is not None and goes_on else ()
-    if not goes_on:
-        session = _with_definitions(session, folded, api, form)
-        if form == "tool_reference":
-            gone = _gone(session, folded, {key for key, _ in _keyed(fresh)})
-            fresh += [deferred_definition(tool, api) for tool in gone]
+    session = _with_definitions(session, folded, api, form, goes_on=goes_on)
+    if not goes_on and form == "tool_reference":
+        gone = _gone(session, folded, {key for key, _ in _keyed(fresh)})
+        fresh += [deferred_definition(tool, api) for tool in gone]
     tools = _merged(before, fresh)
     records = tuple((key, _shared(compact(tool))) for key, tool in _keyed(tools))
     guidance = sent.guidance if sent is not None and goes_on else change.guidance
@@ -103,20 +102,27 @@ def defined_tool(text: str, name: str) -> Tool:
 
 
 def _with_definitions(
-    session: Session, folded: Catalog, api: ProviderApi, form: FoundForm
+    session: Session, folded: Catalog, api: ProviderApi, form: FoundForm, *, goes_on: bool
 ) -> Session:
-    """Return a session in which all that was found is defined as another provider takes it."""
+    """Return a session in which all that was found is defined as the provider takes it.
+
+    What was found while another provider was asked is defined from here on.
+    """
     old = dict(session.defined)
-    if session.sent is not None:
-        old = {**dict(session.sent.records), **old}
+    if not goes_on:
+        records = session.sent.records if session.sent is not None else ()
+        old = {**dict(records), **old}
+        session = replace(session, defined=())
+    if form == "text" or (goes_on and form == "tool_reference"):
+        return session
     tools: list[Tool] = []
     for name in session.revealed:
+        own = wire_name(name)
         if name in folded:
-            tools.append(folded[name])
-        elif (text := old.get(wire_name(name))) is not None:
-            tools.append(defined_tool(text, name))
-    session = replace(session, defined=())
-    return session if form == "text" else session.define(definitions(tools, api))
+            tools.extend(() if goes_on and own in old else (folded[name],))
+        elif own in old:
+            tools.append(defined_tool(old[own], name))
+    return session.define(definitions(tools, api))
 
 
 def _gone(session: Session, folded: Catalog, there: set[str]) -> list[Tool]:
