@@ -96,6 +96,7 @@ from toolfold.prompts.calls import (
     withheld,
 )
 from toolfold.prompts.conversation import (
+    DEFINED_BELOW,
     LEFT_OUT,
     SAID_NOTHING,
     again,
@@ -178,6 +179,7 @@ __all__ = [
     "CANNOT_ASK",
     "CUT_OFF",
     "DEFAULT_NAMES",
+    "DEFINED_BELOW",
     "DELEGATED_TOO_DEEP",
     "DENIED",
     "EXCLUDED",

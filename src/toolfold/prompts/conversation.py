@@ -8,6 +8,7 @@ from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import quoted
 
 __all__ = [
+    "DEFINED_BELOW",
     "LEFT_OUT",
     "SAID_NOTHING",
     "again",
@@ -16,6 +17,9 @@ __all__ = [
     "result_earlier",
     "unreadable_call",
 ]
+
+DEFINED_BELOW = "(The tools that were found are defined below. Go on.)"
+"""What closes a user's turn before definitions that come in with the conversation."""
 
 SAID_NOTHING = "(Your last reply was empty. Answer in words, or call a tool.)"
 """What a model is told that ended without a word and without a call."""

@@ -8,6 +8,7 @@ the turn was cancelled halfway.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from toolfold.runtime._prefetch import prefetched
 from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
-from toolfold.runtime.model import Reply, Request, TextDelta, Usage
+from toolfold.runtime.model import ModelError, Reply, Request, TextDelta, Usage
 from toolfold.session import Session
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from toolfold.tool import Tool
 
 __all__ = ["Conversation", "Done", "Event"]
+
+_log = logging.getLogger(__name__)
 
 _CORRECTIONS_AT_MOST = 2
 _ENDED = ("end", "calls")
@@ -173,7 +176,7 @@ class Conversation:
                 return done("turns")
             if agent.limits.tokens and spent.prompt + spent.completion >= agent.limits.tokens:
                 return done("tokens")
-            reply = await self._reply(folded, emit)
+            reply, folded = await self._reply(folded, emit)
             trips += 1
             spent += reply.usage
             self.usage += reply.usage
@@ -204,7 +207,12 @@ class Conversation:
             folded = self.agent.assemble(self.session)
         else:
             folded = self._folded.for_session(self.session)
-        self._seen, self._folded, self.report = seen, folded, folded.report
+        self._seen = seen
+        return self._goes_on(folded)
+
+    def _goes_on(self, folded: Folded) -> Folded:
+        """Go on with a fold, and with the conversation as it knows it."""
+        self._folded, self.session, self.report = folded, folded.session, folded.report
         return folded
 
     async def _run(self, reply: Reply, folded: Folded, emit: _Emit) -> tuple[ResultMessage, ...]:
@@ -231,7 +239,30 @@ class Conversation:
             self.session = batch.session
         return results
 
-    async def _reply(self, folded: Folded, emit: _Emit) -> Reply:
+    async def _reply(self, folded: Folded, emit: _Emit) -> tuple[Reply, Folded]:
+        """Return the model's reply, and the fold that it saw.
+
+        A provider that refuses deferred tools is asked again, with the bridge; the session
+        remembers it, so that this happens once.
+        """
+        try:
+            return await self._asked(folded, emit), folded
+        except ModelError as error:
+            if not folded.is_native:
+                raise
+            from toolfold.providers import refuses_native
+
+            if not refuses_native(error.status, error.body or str(error)):
+                raise
+            _log.warning(
+                "%s does not take deferred tools, and gets the bridge: %s",
+                self.agent.model.name,
+                error,
+            )
+        folded = self._goes_on(folded.for_session(folded.refused()))
+        return await self._asked(folded, emit), folded
+
+    async def _asked(self, folded: Folded, emit: _Emit) -> Reply:
         agent = self.agent
         guidance = (folded.guidance,) if folded.guidance else ()
         request = Request(
@@ -239,6 +270,7 @@ class Conversation:
             "\n\n".join(part for part in (agent.system, *guidance) if part),
             folded.tools,
             agent.limits.reply_tokens or agent.profile.reply_tokens,
+            folded,
         )
         known = _names_of(folded) if agent.profile.recover else _nobody
         return await read_reply(agent.model, request, known, lambda t: emit(TextDelta(t)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from toolfold import prompts
 from toolfold._json_values import compact
 from toolfold.runtime.clients._endpoint import Piece, Whole
 from toolfold.runtime.clients._exchange import ReplyReader, event_json
@@ -57,20 +58,34 @@ class _Item:
     def is_refusal(self) -> bool:
         return any(part.get("type") == "refusal" for part in _objects(self.raw.get("content")))
 
-    def call(self) -> Call:
-        """Return the call that it is; arguments as they were written where they came as text."""
+    @property
+    def is_search(self) -> bool:
+        """Whether it is a search that the provider leaves to us."""
+        return self.kind == "tool_search_call" and self.raw.get("execution") != "server"
+
+    def call(self, name: str = "") -> Call:
+        """Return the call that it is; arguments as they were written where they came as text.
+
+        Args:
+            name: What is called, where the item does not say.
+        """
         given = self.raw.get("arguments")
         if not isinstance(given, str):
-            given = compact(given) if given else ""
+            given = compact(given) if given is not None else ""
         written = given or "".join(self.pieces.get("arguments", ()))
-        return Call(_text(self.raw.get("name")), written, _text(self.raw.get("call_id")))
+        return Call(_text(self.raw.get("name")) or name, written, _text(self.raw.get("call_id")))
 
 
 class ResponsesReader(ReplyReader):
-    """Puts one reply together."""
+    """Puts one reply together.
 
-    def __init__(self) -> None:
+    Args:
+        search: The name of our search, for a search that the provider leaves to us.
+    """
+
+    def __init__(self, search: str = prompts.TOOL_SEARCH) -> None:
         super().__init__()
+        self._search = search
         self._text: list[str] = []
         self._items: dict[int, _Item] = {}
         self._usage = Usage()
@@ -93,7 +108,11 @@ class ResponsesReader(ReplyReader):
     def reply(self, stop: Stop | None = None) -> Reply:
         """Return the reply as far as it has come."""
         items = [self._items[place] for place in sorted(self._items)]
-        calls = tuple(item.call() for item in items if item.kind == "function_call")
+        calls = tuple(
+            item.call(self._search)
+            for item in items
+            if item.kind == "function_call" or item.is_search
+        )
         ended: Stop = _STOPS.get(self._reason) or ("calls" if calls else "end")
         if self._is_refused or any(item.is_refusal for item in items):
             ended = "refused"

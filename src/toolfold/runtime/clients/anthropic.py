@@ -15,7 +15,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from toolfold import prompts
+from toolfold.answer import Answer
 from toolfold.runtime.clients._anthropic_reader import MessagesReader
+from toolfold.runtime.clients._discoveries import discovery, found_form
 from toolfold.runtime.clients._exchange import Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._native_blocks import native_blocks
@@ -33,6 +36,8 @@ VERSION = "2023-06-01"
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _MARKS_AT_MOST = 4
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+_CLOSED = {"type": "text", "text": prompts.DEFINED_BELOW}
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _SEALED_FOR_OTHERS = ("signature", "bound to", "cannot be modified")
@@ -68,6 +73,7 @@ class Anthropic(HttpModel):
         path="/v1/messages",
         shape="anthropic",
         reader=MessagesReader,
+        provider_api="anthropic-messages",
         key_variable="ANTHROPIC_API_KEY",
         key_header="x-api-key",
         headers={"anthropic-version": VERSION},
@@ -195,31 +201,80 @@ def _mark_messages(messages: list[dict[str, Json]], marks: int) -> None:
 def _messages(request: Request, kept: _Kept) -> list[dict[str, Json]]:
     """Return the messages, neighbours of one role merged."""
     messages: list[dict[str, Json]] = []
+    defined = _Definitions()
     for entry in paired(request.messages, _ID):
+        if not isinstance(entry, SentResult):
+            messages += defined.message()
         role = "assistant" if isinstance(entry, SentReply) else "user"
-        blocks = list(_blocks(entry, kept))
+        blocks = list(_blocks(entry, request, kept, defined))
         if not blocks:
             continue
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"].extend(blocks)
         else:
             messages.append({"role": role, "content": blocks})
-    return messages
+        if defined.blocks and isinstance(entry, SentResult):
+            _close(messages[-1]["content"])
+    return [*messages, *defined.message()]
 
 
-def _blocks(entry: SentMessage, kept: _Kept) -> Iterator[Json]:
+class _Definitions:
+    """Definitions that come in behind the results of one reply."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Json] = []
+        self._known: set[str] = set()
+
+    def add(self, answer: Answer) -> str:
+        """Take what a search found; return what its result says."""
+        text, message = answer.additions(self._known)
+        if message is not None:
+            self.blocks += message["content"]
+            self._known |= {tool.wire_name for tool in answer.found}
+        return text
+
+    def message(self) -> list[dict[str, Json]]:
+        """Return the message with them, if there are any."""
+        blocks, self.blocks = self.blocks, []
+        return [{"role": "system", "content": blocks}] if blocks else []
+
+
+def _close(content: list[Json]) -> None:
+    """Put the text last that keeps a model from taking what follows for a tool's result."""
+    content[:] = [block for block in content if block != _CLOSED]
+    content.append(_CLOSED)
+
+
+def _blocks(
+    entry: SentMessage, request: Request, kept: _Kept, defined: _Definitions
+) -> Iterator[Json]:
     """Yield the content of an entry; blank texts, which the API refuses, left out."""
     if isinstance(entry, UserMessage):
         yield from _texts(entry.text, entry.note)
     elif isinstance(entry, SentResult):
         result: dict[str, Json] = {"type": "tool_result", "tool_use_id": entry.id}
-        if entry.message.text.strip():
-            result["content"] = entry.message.text
+        content = _content(entry, request, defined)
+        if content:
+            result["content"] = content
             if entry.message.is_error:
                 result["is_error"] = True
         yield result
     else:
         yield from _said(entry, kept(entry.message))
+
+
+def _content(entry: SentResult, request: Request, defined: _Definitions) -> Json:
+    """Return the content of a result: a text, or references to what a search found."""
+    answer, text = discovery(request, entry.message), entry.message.text
+    if answer is not None:
+        match found_form(request):
+            case "tool_reference":
+                return answer.result_content()
+            case "tool_addition":
+                text = defined.add(answer)
+            case _:
+                text = answer.text
+    return text if text.strip() else None
 
 
 def _said(entry: SentReply, kept: list[dict[str, Json]]) -> list[Json]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from toolfold.runtime.clients._discoveries import discovery
 from toolfold.runtime.clients._exchange import Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._native_blocks import native_blocks
@@ -119,7 +120,9 @@ class OpenAIChat(HttpModel):
                 said = (part for part in (entry.text, entry.note) if part)
                 yield {"role": "user", "content": "\n\n".join(said)}
             elif isinstance(entry, SentResult):
-                waiting = {"role": "tool", "tool_call_id": entry.id, "content": entry.message.text}
+                answer = discovery(request, entry.message)
+                text = entry.message.text if answer is None else answer.text
+                waiting = {"role": "tool", "tool_call_id": entry.id, "content": text}
             else:
                 yield self._said(entry)
         if waiting:

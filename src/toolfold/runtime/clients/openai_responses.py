@@ -10,10 +10,13 @@ miss it.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
-from toolfold.runtime.clients._exchange import Sleep
+from toolfold.runtime.clients._discoveries import discovery, found_form, is_search
+from toolfold.runtime.clients._exchange import ReplyReader, Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._native_blocks import native_blocks
 from toolfold.runtime.clients._pairing import SentCall, SentReply, SentResult, paired
@@ -21,6 +24,7 @@ from toolfold.runtime.clients._responses_reader import ResponsesReader
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Request
+from toolfold.strategy import FoundForm
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["OpenAIResponses"]
@@ -30,6 +34,7 @@ _NOT_TAKEN_BACK = ("encrypted", "'reasoning'", "not persisted")
 """What the API says of reasoning that it cannot open, or misses."""
 _SEALED = "reasoning.encrypted_content"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_FORM: FoundForm = "tool_search_output"
 _OF_THE_ANSWER = frozenset({"id", "status"})
 """What the provider writes into an item, beside what the model said."""
 
@@ -63,6 +68,7 @@ class OpenAIResponses(HttpModel):
         path="/responses",
         shape="openai-responses",
         reader=ResponsesReader,
+        provider_api="openai-responses",
         key_variable="OPENAI_API_KEY",
         key_header="authorization",
         key_prefix="Bearer ",
@@ -122,25 +128,23 @@ class OpenAIResponses(HttpModel):
                 if said.strip():
                     yield {"role": "user", "content": said}
             elif isinstance(entry, SentResult):
-                output = entry.message.text
-                yield {"type": "function_call_output", "call_id": entry.id, "output": output}
+                yield from _result(entry, request)
             else:
-                yield from self._said(entry)
+                yield from self._said(entry, request)
 
-    def _said(self, entry: SentReply) -> list[Json]:
+    def _said(self, entry: SentReply, request: Request) -> list[Json]:
         """Return a model's items: its own, where they are there and fit its calls."""
         written = [call for call in entry.calls if not call.recovered]
         items = self._kept(entry)
-        made = [item for item in items if item.get("type") == "function_call"]
-        if len(made) != len(written) or not items:
-            return [*_message(entry.text), *map(_call, entry.calls)]
+        if sum(map(_is_call, items)) != len(written) or not items:
+            return [*_message(entry.text), *(_call(call, request) for call in entry.calls)]
         said: list[Json] = []
         for item in items:
-            if item.get("type") == "function_call":
-                said.append({**item, **_call(written.pop(0))})
+            if _is_call(item):
+                said.append(_call(written.pop(0), request, item))
             elif entry.text or item.get("role") != "assistant":
                 said.append(item)
-        said += [_call(call) for call in entry.calls if call.recovered]
+        said += [_call(call, request) for call in entry.calls if call.recovered]
         while said and _is_reasoning(said[-1]):  # the API refuses reasoning that led to nothing
             said.pop()
         return said
@@ -161,6 +165,11 @@ class OpenAIResponses(HttpModel):
         kept = bool(self._parameters.get("store"))
         there = kept or bool(item.get("encrypted_content")) or bool(item.get("content"))
         return there and _seal(item) not in self._refused
+
+    def _reader(self, request: Request) -> Callable[[], ReplyReader]:
+        if request.folded is None:
+            return self.api.reader
+        return partial(ResponsesReader, request.folded.bridge.names.search)
 
     # ---- servers that want less
 
@@ -189,9 +198,48 @@ def _lenient(tool: Json) -> Json:
     return tool
 
 
-def _call(call: SentCall) -> dict[str, Json]:
-    made = {"type": "function_call", "call_id": call.id}
-    return {**made, "name": call.name, "arguments": call.arguments}
+def _is_call(item: dict[str, Json]) -> bool:
+    """Whether an item is a call that we answer."""
+    if item.get("type") == "tool_search_call":
+        return item.get("execution") != "server"
+    return item.get("type") == "function_call"
+
+
+def _call(call: SentCall, request: Request, item: dict[str, Json] | None = None) -> Json:
+    """Return a call as the request says it: a search in the provider's form, or a function's.
+
+    Args:
+        call: The call.
+        request: What it is sent with.
+        item: The model's own item of it, where there is one.
+    """
+    if found_form(request) == _FORM and is_search(request, call.name):
+        own = item if item is not None and item.get("type") == "tool_search_call" else {}
+        made: dict[str, Json] = {"type": "tool_search_call", "execution": "client"}
+        given = {"call_id": call.id, "arguments": json.loads(call.arguments)}
+        return {"status": "completed", **own, **made, **given}
+    own = item if item is not None and item.get("type") == "function_call" else {}
+    made = {"type": "function_call", "call_id": call.id, "name": call.name}
+    return {**_placed(call.name, request, own), **made, "arguments": call.arguments}
+
+
+def _placed(name: str, request: Request, own: dict[str, Json]) -> dict[str, Json]:
+    """Return what the model's item says of a call, with the namespace that it needs, or none."""
+    folded = request.folded
+    if folded is None:
+        return own
+    if not folded.is_native:  # where nothing is loaded, there is no other namespace
+        return {key: value for key, value in own.items() if key != "namespace"}
+    namespace = own.get("namespace") or folded.namespace(name)
+    return {**own, "namespace": namespace} if namespace else own
+
+
+def _result(entry: SentResult, request: Request) -> list[Json]:
+    answer = discovery(request, entry.message)
+    if answer is not None and found_form(request) == _FORM:
+        return answer.search_output(entry.id)
+    text = entry.message.text if answer is None else answer.text
+    return [{"type": "function_call_output", "call_id": entry.id, "output": text}]
 
 
 def _message(text: str) -> list[Json]:
