@@ -77,10 +77,16 @@ def test_one_message_is_answered_on_standard_output_and_the_rest_is_beside_it() 
     ]  # fmt: skip
 
 
-def test_one_message_is_answered_as_one_json_object_by_anthropics_api_too() -> None:
+@pytest.mark.parametrize(
+    ("api", "path", "system"),
+    [("anthropic", "", "system"), ("openai-responses", "/v1", "instructions")],
+)
+def test_one_message_is_answered_as_one_json_object_by_the_other_apis_too(
+    api: str, path: str, system: str
+) -> None:
     with ModelServer(ASK, ANSWER) as server:
         ran = command(
-            "--model", "any", "--api", "anthropic", "--base-url", server.url, "--json",
+            "--model", "any", "--api", api, "--base-url", server.url + path, "--json",
             "--once", "Any mail from Sam?", "--system", "Be brief.",
         )  # fmt: skip
 
@@ -96,7 +102,7 @@ def test_one_message_is_answered_as_one_json_object_by_anthropics_api_too() -> N
         ("started", "mail__search_mail", False),
         ("finished", "mail__search_mail", False),
     ]
-    assert "Be brief." in json.dumps(server.requests[0].body["system"])
+    assert "Be brief." in json.dumps(server.requests[0].body[system])
 
 
 def test_an_answer_that_is_not_whole_fails() -> None:

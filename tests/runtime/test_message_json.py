@@ -23,6 +23,7 @@ messages: st.SearchStrategy[Message] = st.one_of(
         texts,
         st.lists(calls, max_size=3).map(tuple),
         st.lists(blocks, max_size=2).map(tuple),
+        texts,
     ),
     st.builds(
         ResultMessage,

@@ -7,26 +7,34 @@ from contextlib import aclosing
 from typing import Any
 
 from support.model_server import ModelServer, event
-from toolfold.runtime.clients import Anthropic, OpenAIChat
+from toolfold.runtime.clients import Anthropic, OpenAIChat, OpenAIResponses
 from toolfold.runtime.messages import Message, UserMessage
 from toolfold.runtime.model import Reply, Request
 
 HELLO = Request([UserMessage("hello")], max_tokens=400)
-APIS = ("openai", "anthropic")
+CLIENTS = {"openai": OpenAIChat, "responses": OpenAIResponses, "anthropic": Anthropic}
+APIS = tuple(CLIENTS)
+
+AnyClient = OpenAIChat | OpenAIResponses | Anthropic
 
 
 async def no_wait(seconds: float) -> None:
     """Wait for nothing."""
 
 
-def client(server: ModelServer, api: str = "openai", **options: Any) -> OpenAIChat | Anthropic:
+def base_url(server: ModelServer, api: str) -> str:
+    """The base URL of an API."""
+    return server.url if api == "anthropic" else server.openai
+
+
+def client(
+    server: ModelServer, api: str = "openai", model: str = "any", **options: Any
+) -> AnyClient:
     options = {"api_key": "", "sleep": no_wait, **options}
-    if api == "openai":
-        return OpenAIChat("any", base_url=server.openai, **options)
-    return Anthropic("any", base_url=server.url, **options)
+    return CLIENTS[api](model, base_url=base_url(server, api), **options)
 
 
-async def heard(model: OpenAIChat | Anthropic, request: Request = HELLO) -> tuple[list[str], Reply]:
+async def heard(model: AnyClient, request: Request = HELLO) -> tuple[list[str], Reply]:
     """The texts of a reply as they came, and the reply."""
     texts: list[str] = []
     async with aclosing(model.stream(request)) as events:
@@ -70,7 +78,13 @@ CHAT_TOOLS = [
 TOOLS = [{"name": name, "description": "", "input_schema": SCHEMA} for name in ("add", "sub")]
 
 
-async def ask(model: OpenAIChat | Anthropic, messages: list[Message], **more: Any) -> Reply:
+RESPONSES_TOOLS = [
+    {"type": "function", "name": name, "description": "", "parameters": SCHEMA}
+    for name in ("add", "sub")
+]
+
+
+async def ask(model: AnyClient, messages: list[Message], **more: Any) -> Reply:
     """Ask, add the reply to the messages, and return it."""
     async with aclosing(model.stream(Request(messages, max_tokens=100, **more))) as events:
         replies = [e async for e in events if isinstance(e, Reply)]

@@ -1,4 +1,4 @@
-"""A model server for tests: real HTTP, the true wire of both APIs, a script for a model.
+"""A model server for tests: real HTTP, the true wire of three APIs, a script for a model.
 
 It runs in a thread of its own, so that it serves a test's event loop, a plain test and a
 command in another process alike:
@@ -8,9 +8,9 @@ command in another process alike:
         ...
         assert server.requests[0].body["messages"] == [...]
 
-A request to `/v1/chat/completions` is answered as OpenAI does, one to `/v1/messages` as
-Anthropic does, in events where `stream` is true. Replies are given in order. `Raw` is any
-bytes at all, for what servers do beyond the documents.
+A request to `/v1/chat/completions` or `/v1/responses` is answered as OpenAI does, one to
+`/v1/messages` as Anthropic does, in events where `stream` is true. Replies are given in
+order. `Raw` is any bytes at all, for what servers do beyond the documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from typing import Any, Self
 
 from toolfold.runtime.messages import Call
 
-__all__ = ["Fails", "ModelServer", "Raw", "Received", "Says", "anthropic_events", "openai_chunks"]
+__all__ = [
+    "Fails",
+    "ModelServer",
+    "Raw",
+    "Received",
+    "Says",
+    "anthropic_events",
+    "openai_chunks",
+    "responses_events",
+]
 
 SECONDS = 5.0
 """How long a test waits for anything."""
@@ -258,6 +267,11 @@ def _raw(reply: Says | Fails | Raw, request: Received) -> Raw:
         return Raw([json.dumps(value).encode()], reply.status, headers)
     if isinstance(reply, Raw):
         return reply
+    if request.path.partition("?")[0].endswith("/responses"):
+        if body.get("stream"):
+            return Raw([event(e, e["type"]) for e in responses_events(reply)])
+        whole = json.dumps(response(reply)).encode()
+        return Raw([whole], 200, {"content-type": "application/json"})
     if body.get("stream"):
         if is_anthropic:
             return Raw([event(e, e["type"]) for e in anthropic_events(reply)])
@@ -426,3 +440,110 @@ def anthropic_message(reply: Says) -> dict[str, Any]:
         "stop_reason": reply.stop or ("tool_use" if reply.calls else "end_turn"),
         "usage": {**_anthropic_usage(reply), "output_tokens": reply.completion},
     }
+
+
+# ---- OpenAI's Responses
+
+
+def response(reply: Says) -> dict[str, Any]:
+    """Return a response that is not streamed."""
+    incomplete = reply.stop not in (None, "completed")
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_790_000_000,
+        "status": "incomplete" if incomplete else "completed",
+        "error": None,
+        "incomplete_details": {"reason": reply.stop} if incomplete else None,
+        "instructions": None,
+        "model": "any-1",
+        "output": list(response_items(reply)),
+        "parallel_tool_calls": True,
+        "store": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": reply.prompt,
+            "input_tokens_details": {"cached_tokens": reply.cached, "cache_write_tokens": 0},
+            "output_tokens": reply.completion,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": reply.prompt + reply.completion,
+        },
+    }
+
+
+def response_items(reply: Says) -> Iterator[dict[str, Any]]:
+    """Yield the items of a response: reasoning, which comes sealed, a message, calls."""
+    if reply.thinking:
+        yield {
+            "id": "rs_1",
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": reply.thinking}],
+            "encrypted_content": "gAAAAsealed",
+        }
+    if reply.text:
+        part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        yield {
+            "id": "msg_1",
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [part],
+        }
+    for place, call in enumerate(reply.calls, 1):
+        yield {
+            "id": f"fc_{place}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+        }
+
+
+def responses_events(reply: Says) -> Iterator[dict[str, Any]]:
+    """Yield the events of a streamed response."""
+    numbers = itertools.count()
+
+    def told(kind: str, **more: Any) -> dict[str, Any]:
+        return {"type": f"response.{kind}", "sequence_number": next(numbers), **more}
+
+    whole = response(reply)
+    begun = {**whole, "status": "in_progress", "incomplete_details": None, "output": []}
+    begun["usage"] = None
+    yield told("created", response=begun)
+    yield told("in_progress", response=begun)
+    for place, item in enumerate(whole["output"]):
+        where = {"output_index": place}
+        yield told("output_item.added", item=_begun(item), **where)
+        where["item_id"] = item["id"]
+        if item["type"] == "reasoning":
+            where["summary_index"] = 0
+            part = {"type": "summary_text", "text": ""}
+            yield told("reasoning_summary_part.added", part=part, **where)
+            for text in _pieces(reply.thinking, reply.piece):
+                yield told("reasoning_summary_text.delta", delta=text, **where)
+            yield told("reasoning_summary_text.done", text=reply.thinking, **where)
+            yield told("reasoning_summary_part.done", part=item["summary"][0], **where)
+        elif item["type"] == "message":
+            where["content_index"] = 0
+            part = item["content"][0]
+            yield told("content_part.added", part={**part, "text": ""}, **where)
+            for text in _pieces(reply.text, reply.piece):
+                yield told("output_text.delta", delta=text, logprobs=[], **where)
+            yield told("output_text.done", text=reply.text, logprobs=[], **where)
+            yield told("content_part.done", part=part, **where)
+        else:
+            for text in _pieces(item["arguments"], reply.piece):
+                yield told("function_call_arguments.delta", delta=text, **where)
+            yield told("function_call_arguments.done", arguments=item["arguments"], **where)
+        yield told("output_item.done", output_index=place, item=item)
+    yield told(str(whole["status"]), response=whole)
+
+
+def _begun(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item as it is first told of."""
+    empty = {"summary": [], "content": [], "arguments": "", "encrypted_content": "gAAAAbegun"}
+    if item["type"] != "reasoning":
+        empty["status"] = "in_progress"
+    return {key: empty.get(key, value) for key, value in item.items()}

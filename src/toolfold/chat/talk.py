@@ -65,6 +65,7 @@ class TurnOutcome:
             "stop": self.done.stop,
             "usage": asdict(self.done.usage),
             "round_trips": self.done.round_trips,
+            "asked_again": self.done.asked_again,
             "seconds": round(self.done.seconds, 3),
             "saved": sum(self.saved),
             "kept": self.report.kept,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from toolfold._terminal import columns, padded
 from toolfold.cli import options
-from toolfold.cli.models import model_options, open_model
+from toolfold.cli.models import Api, model_options, open_model
 from toolfold.errors import ConfigError, ToolfoldError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 def command(
     model: str | None,
     base_url: str | None,
-    api: Literal["openai", "anthropic"],
+    api: Api,
     api_key_env: str | None,
     scripted: bool,
     scenarios: tuple[str, ...],

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from toolfold.cli import options
-from toolfold.cli.models import model_options, open_model
+from toolfold.cli.models import Api, model_options, open_model
 from toolfold.errors import MissingExtraError, UnknownToolError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 def command(
     model: str | None,
     base_url: str | None,
-    api: Literal["openai", "anthropic"],
+    api: Api,
     api_key_env: str | None,
     catalog: str | None,
     tools: tuple[str, ...],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import click
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Api", "model_options", "open_model"]
 
-Api = Literal["openai", "anthropic"]
+Api = Literal["openai", "openai-responses", "anthropic"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -27,8 +27,8 @@ def model_options(function: F) -> F:
         help="The environment variable with the key  [default: OPENAI_API_KEY, ANTHROPIC_API_KEY]",
     )  # fmt: skip
     api = click.option(
-        "--api", type=click.Choice(["openai", "anthropic"]), default="openai", show_default=True,
-        help="How it is spoken to",
+        "--api", type=click.Choice(get_args(Api)), default="openai", show_default=True,
+        help="How it is spoken to: chat completions, Responses, or Messages",
     )  # fmt: skip
     url = click.option(
         "--base-url", metavar="URL", help="Where it is served, such as a server of yours"
@@ -58,9 +58,14 @@ def open_model(
             hint="give --model NAME, with --base-url URL for a server of your own; "
             f"`{instead}` needs no model",
         )
-    from toolfold.runtime.clients import Anthropic, OpenAIChat
+    from toolfold.runtime.clients import Anthropic, OpenAIChat, OpenAIResponses
 
-    client = OpenAIChat if api == "openai" else Anthropic
+    clients: dict[Api, type[OpenAIChat | OpenAIResponses | Anthropic]] = {
+        "openai": OpenAIChat,
+        "openai-responses": OpenAIResponses,
+        "anthropic": Anthropic,
+    }
+    client = clients[api]
     where: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
     return client(name, api_key=_key(base_url, client.api.key_variable, key, instead), **where)
 

@@ -96,7 +96,9 @@ from toolfold.prompts.calls import (
     withheld,
 )
 from toolfold.prompts.conversation import (
+    DEFINED_BELOW,
     LEFT_OUT,
+    SAID_NOTHING,
     again,
     found_earlier,
     may_help,
@@ -177,6 +179,7 @@ __all__ = [
     "CANNOT_ASK",
     "CUT_OFF",
     "DEFAULT_NAMES",
+    "DEFINED_BELOW",
     "DELEGATED_TOO_DEEP",
     "DENIED",
     "EXCLUDED",
@@ -205,6 +208,7 @@ __all__ = [
     "NO_OUTPUT",
     "QUERY_MISSING",
     "REVEALED_FOOT",
+    "SAID_NOTHING",
     "SHORT",
     "STOOD_IN_TEXT",
     "STOPPED",

@@ -7,7 +7,22 @@ from collections.abc import Iterable, Sequence
 from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import quoted
 
-__all__ = ["LEFT_OUT", "again", "found_earlier", "may_help", "result_earlier", "unreadable_call"]
+__all__ = [
+    "DEFINED_BELOW",
+    "LEFT_OUT",
+    "SAID_NOTHING",
+    "again",
+    "found_earlier",
+    "may_help",
+    "result_earlier",
+    "unreadable_call",
+]
+
+DEFINED_BELOW = "(The tools that were found are defined below. Go on.)"
+"""What closes a user's turn before definitions that come in with the conversation."""
+
+SAID_NOTHING = "(Your last reply was empty. Answer in words, or call a tool.)"
+"""What a model is told that ended without a word and without a call."""
 
 
 def unreadable_call(name: str, *, exists: bool | None = None) -> str:

@@ -17,7 +17,7 @@ from toolfold.dispatch.activity import Activity, Listener
 from toolfold.dispatch.approvals import Approvals, destructive, not_read_only
 from toolfold.dispatch.hooks import Guardrail, Hook
 from toolfold.runtime.agent import Agent, Limits
-from toolfold.runtime.clients import Anthropic, OpenAIChat
+from toolfold.runtime.clients import Anthropic, OpenAIChat, OpenAIResponses
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.conversation import Conversation, Done, Event
 from toolfold.runtime.executor import Batch
@@ -50,6 +50,7 @@ __all__ = [
     "ModelError",
     "ModelMessage",
     "OpenAIChat",
+    "OpenAIResponses",
     "Output",
     "PendingCall",
     "Profile",

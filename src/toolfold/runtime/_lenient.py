@@ -28,7 +28,7 @@ from toolfold.runtime._shapes import (
 )
 from toolfold.runtime.messages import Call
 
-__all__ = ["THOUGHTS", "attempted_call", "recovered_calls"]
+__all__ = ["THOUGHTS", "after_thoughts", "attempted_call", "recovered_calls"]
 
 _TEXT_LIMIT = 1_000_000
 """Longer texts are not read: no call is that long."""
@@ -141,11 +141,11 @@ def _read(text: str) -> list[Written]:
     """
     if len(text) > _TEXT_LIMIT:
         return []
-    said = _without_stops(text[_after_thoughts(text) :])
+    said = _without_stops(text[after_thoughts(text) :])
     return calls_of_all(said) or _tagged(said)
 
 
-def _after_thoughts(text: str) -> int:
+def after_thoughts(text: str) -> int:
     """Return where a message goes on after the thinking that it begins with."""
     at = _after_space(text, 0)
     if text[at : at + 1] not in ("{", "[", "<", "`"):

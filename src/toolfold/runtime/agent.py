@@ -34,7 +34,7 @@ from toolfold.sources.calls import Output, PendingCall, current_call
 from toolfold.sources.merged import Sources
 from toolfold.sources.registry import Runner
 from toolfold.sources.source import Source
-from toolfold.tool import Json, Tool
+from toolfold.tool import Json, ProviderApi, Tool
 
 __all__ = ["Agent", "Limits"]
 
@@ -165,6 +165,7 @@ class Agent:
         only = self.profile.core
         tools, opened = self.tools(), set(self.core())
         core = [t.name for t in tools if t.name in opened and (only is None or matches(t, only))]
+        api: ProviderApi | None = getattr(self.model, "provider_api", None)
         return fold(
             tools,
             settings=settings,
@@ -174,7 +175,9 @@ class Agent:
             session=session,
             context_length=self.context_length or getattr(self.model, "context_length", None),
             model=self.model.name,
-            shape=self.model.shape,
+            api=api,
+            host=None if api is None else getattr(self.model, "host", None),
+            shape=self.model.shape if api is None else None,
         )
 
     def conversation(self) -> Conversation:

@@ -8,6 +8,7 @@ the turn was cancelled halfway.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,14 @@ from toolfold import prompts
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
+from toolfold.runtime._empty_replies import is_empty, without_empty_replies
 from toolfold.runtime._lenient import attempted_call
 from toolfold.runtime._loops import LoopGuard
 from toolfold.runtime._prefetch import prefetched
 from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
-from toolfold.runtime.model import Reply, Request, TextDelta, Usage
+from toolfold.runtime.model import ModelError, Reply, Request, TextDelta, Usage
 from toolfold.session import Session
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversation", "Done", "Event"]
 
+_log = logging.getLogger(__name__)
+
 _CORRECTIONS_AT_MOST = 2
+_ENDED = ("end", "calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,9 @@ class Done:
     """How often the model was asked."""
 
     seconds: float = 0.0
+
+    asked_again: int = 0
+    """How many of its replies were empty and asked for once more."""
 
 
 Event: TypeAlias = TextDelta | Activity | Reply | Done
@@ -81,13 +89,15 @@ class Conversation:
         self._seen: tuple[Agent, tuple[Tool, ...], tuple[str, ...]] | None = None
 
     def prompt(self) -> list[Message]:
-        """Return the transcript as it is sent: older discoveries shrunk to a line."""
+        """Return the transcript as it is sent: older discoveries shrunk, empty replies left out."""
         limits = self.agent.limits
         results = limits.result_tokens
         if results is None and self.report is not None and self.report.context_length:
             results = self.report.context_length // 2
         return compacted(
-            self.messages, discovery_tokens=limits.discovery_tokens, result_tokens=results
+            without_empty_replies(self.messages),
+            discovery_tokens=limits.discovery_tokens,
+            result_tokens=results,
         )
 
     async def ask(self, text: str) -> Done:
@@ -145,7 +155,7 @@ class Conversation:
         started = time.perf_counter()
         spent = Usage()
         trips = 0
-        corrections = 0
+        retries = _Retries()
         guard = LoopGuard()
         self.session = self.session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
@@ -158,25 +168,26 @@ class Conversation:
         def done(stop: Literal["end", "turns", "tokens", "length", "loop", "refused"]) -> None:
             last = next((m for m in reversed(self.messages) if isinstance(m, ModelMessage)), None)
             said = last.text if last is not None and not last.calls else ""
-            emit(Done(said, stop, spent, trips, time.perf_counter() - started))
+            seconds = time.perf_counter() - started
+            emit(Done(said, stop, spent, trips, seconds, retries.empty))
 
         while True:
             if trips >= agent.limits.turns:
                 return done("turns")
             if agent.limits.tokens and spent.prompt + spent.completion >= agent.limits.tokens:
                 return done("tokens")
-            reply = await self._reply(folded, emit)
+            reply, folded = await self._reply(folded, emit)
             trips += 1
             spent += reply.usage
             self.usage += reply.usage
             self.messages.append(reply.message)
             emit(reply)
             if not reply.message.calls:
-                correction = _correction(reply, folded) if agent.profile.recover else None
-                if correction is None or corrections == _CORRECTIONS_AT_MOST:
+                is_last = trips >= agent.limits.turns
+                note = retries.note(reply, folded, recover=agent.profile.recover, is_last=is_last)
+                if note is None:
                     return done("end" if reply.stop == "calls" else reply.stop)
-                corrections += 1
-                self.messages.append(UserMessage("", correction))
+                self.messages.append(UserMessage("", note))
                 continue
             results = await self._run(reply, folded, emit)
             verdict = guard.step(reply.message.calls, results)
@@ -196,7 +207,12 @@ class Conversation:
             folded = self.agent.assemble(self.session)
         else:
             folded = self._folded.for_session(self.session)
-        self._seen, self._folded, self.report = seen, folded, folded.report
+        self._seen = seen
+        return self._goes_on(folded)
+
+    def _goes_on(self, folded: Folded) -> Folded:
+        """Go on with a fold, and with the conversation as it knows it."""
+        self._folded, self.session, self.report = folded, folded.session, folded.report
         return folded
 
     async def _run(self, reply: Reply, folded: Folded, emit: _Emit) -> tuple[ResultMessage, ...]:
@@ -223,7 +239,30 @@ class Conversation:
             self.session = batch.session
         return results
 
-    async def _reply(self, folded: Folded, emit: _Emit) -> Reply:
+    async def _reply(self, folded: Folded, emit: _Emit) -> tuple[Reply, Folded]:
+        """Return the model's reply, and the fold that it saw.
+
+        A provider that refuses deferred tools is asked again, with the bridge; the session
+        remembers it, so that this happens once.
+        """
+        try:
+            return await self._asked(folded, emit), folded
+        except ModelError as error:
+            if not folded.is_native:
+                raise
+            from toolfold.providers import refuses_native
+
+            if not refuses_native(error.status, error.body or str(error)):
+                raise
+            _log.warning(
+                "%s does not take deferred tools, and gets the bridge: %s",
+                self.agent.model.name,
+                error,
+            )
+        folded = self._goes_on(folded.for_session(folded.refused()))
+        return await self._asked(folded, emit), folded
+
+    async def _asked(self, folded: Folded, emit: _Emit) -> Reply:
         agent = self.agent
         guidance = (folded.guidance,) if folded.guidance else ()
         request = Request(
@@ -231,9 +270,37 @@ class Conversation:
             "\n\n".join(part for part in (agent.system, *guidance) if part),
             folded.tools,
             agent.limits.reply_tokens or agent.profile.reply_tokens,
+            folded,
         )
         known = _names_of(folded) if agent.profile.recover else _nobody
         return await read_reply(agent.model, request, known, lambda t: emit(TextDelta(t)))
+
+
+@dataclass(slots=True)
+class _Retries:
+    """What a model was told within one turn about replies that came to nothing."""
+
+    empty: int = 0
+    corrections: int = 0
+
+    def note(self, reply: Reply, folded: Folded, *, recover: bool, is_last: bool) -> str | None:
+        """Return what to tell the model about a reply without calls, where it is to try again.
+
+        Args:
+            reply: The reply.
+            folded: What it may call.
+            recover: Whether its text may have been meant as a call.
+            is_last: Whether it may not be asked again.
+        """
+        may_ask = not self.empty and not is_last and reply.stop in _ENDED
+        if may_ask and is_empty(reply.message):
+            self.empty += 1
+            return prompts.SAID_NOTHING
+        correction = _correction(reply, folded) if recover else None
+        if correction is not None and self.corrections < _CORRECTIONS_AT_MOST:
+            self.corrections += 1
+            return correction
+        return None
 
 
 def _names_of(folded: Folded) -> Callable[[str], bool]:

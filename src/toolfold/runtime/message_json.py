@@ -39,7 +39,7 @@ def message_to_json(message: Message) -> dict[str, Json]:
     return {
         "role": "model",
         "text": message.text,
-        **_filled(calls=calls, native=list(message.native)),
+        **_filled(calls=calls, native=list(message.native), origin=message.origin),
     }
 
 
@@ -56,7 +56,12 @@ def message_from_json(value: Json) -> Message:
             return UserMessage(_read(value, "text", ""), _read(value, "note", ""))
         case "model":
             calls = tuple(map(_call_from_json, _list(value, "calls")))
-            return ModelMessage(_read(value, "text", ""), calls, tuple(_list(value, "native")))
+            return ModelMessage(
+                _read(value, "text", ""),
+                calls,
+                tuple(_list(value, "native")),
+                _read(value, "origin", ""),
+            )
         case "result":
             found = None if value.get("found") is None else tuple(map(str, _list(value, "found")))
             return ResultMessage(

@@ -54,6 +54,10 @@ class ModelMessage:
     native: Sequence[Json] = ()
     """The provider's own content blocks, where it wants them back as they were."""
 
+    origin: str = ""
+    """Whose blocks these are: the API, the host and the model, since nobody else can read what
+    is sealed in them. Empty where nobody says; then their shape tells."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResultMessage:

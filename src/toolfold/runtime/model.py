@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from toolfold._json_values import compact
 from toolfold.errors import ToolfoldError
+from toolfold.folded import Folded
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.tool import Json, Shape
 
@@ -49,6 +50,9 @@ class Request:
     max_tokens: int = 4096
     """The cap on the reply. A client stops reading where a server does not hold to it."""
 
+    folded: Folded | None = field(default=None, repr=False, compare=False)
+    """The fold that the tools are of: it says in which form what was found goes back."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
@@ -67,7 +71,12 @@ class Reply:
 
 
 class Model(Protocol):
-    """Something that streams a reply."""
+    """Something that streams a reply.
+
+    One that speaks an API of a provider which may defer tools also has `provider_api` and `host`,
+    and renders what was found as `Request.folded` says. One whose window is known has
+    `context_length`.
+    """
 
     @property
     def name(self) -> str:
@@ -95,11 +104,20 @@ class ModelError(ToolfoldError):
         message: What went wrong.
         hint: What to do about it.
         status: The HTTP status, where there is one.
+        body: What the server said, where it said something.
     """
 
-    def __init__(self, message: str, *, hint: str | None = None, status: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        status: int | None = None,
+        body: str = "",
+    ) -> None:
         super().__init__(message, hint=hint)
         self.status = status
+        self.body = body
 
 
 def prompt_text(request: Request) -> str:

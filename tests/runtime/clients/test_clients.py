@@ -15,16 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.asking import APIS, HELLO, asked, chunk, client, heard, piece
-from support.model_server import ModelServer, Raw, Says, anthropic_events, event, openai_chunks
+from support.model_server import (
+    ModelServer,
+    Raw,
+    Says,
+    anthropic_events,
+    event,
+    openai_chunks,
+    responses_events,
+)
 from toolfold.runtime.clients._anthropic_reader import MessagesReader
 from toolfold.runtime.clients._endpoint import PieceReader
 from toolfold.runtime.clients._exchange import ReplyReader
 from toolfold.runtime.clients._openai_reader import ChatReader
+from toolfold.runtime.clients._responses_reader import ResponsesReader
 from toolfold.runtime.clients._sse import EventReader, ServerSentEvent
 from toolfold.runtime.messages import Call, UserMessage
 from toolfold.runtime.model import ModelError, Reply, Request, Stop, TextDelta, Usage
 
-# ---- what both APIs promise
+# ---- what all APIs promise
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -78,6 +87,10 @@ def test_tokens_written_to_anthropics_cache_are_part_of_the_prompt() -> None:
         ("openai", "length", "length"),
         ("openai", "content_filter", "refused"),
         ("openai", "eos", "end"),
+        ("responses", "completed", "end"),
+        ("responses", "max_output_tokens", "length"),
+        ("responses", "content_filter", "refused"),
+        ("responses", "steered", "end"),
         ("anthropic", "end_turn", "end"),
         ("anthropic", "stop_sequence", "end"),
         ("anthropic", "pause_turn", "end"),
@@ -116,7 +129,11 @@ def test_a_reply_is_the_same_however_the_network_cuts_it(api: str, cut: int) -> 
     assert asyncio.run(main(cut)) == asyncio.run(main(0))
 
 
-READERS: dict[str, Callable[[], ReplyReader]] = {"openai": ChatReader, "anthropic": MessagesReader}
+READERS: dict[str, Callable[[], ReplyReader]] = {
+    "openai": ChatReader,
+    "responses": ResponsesReader,
+    "anthropic": MessagesReader,
+}
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 CALLS = st.builds(
     Call, st.text("abc_", min_size=1, max_size=6), st.text(max_size=30), st.text("xyz0", max_size=4)
@@ -144,7 +161,8 @@ def test_the_reply_does_not_depend_on_where_the_bytes_are_cut(
     if api == "openai":
         stream = b"".join(map(event, openai_chunks(said))) + b"data: [DONE]\n\n"
     else:
-        stream = b"".join(event(e, e["type"]) for e in anthropic_events(said))
+        events = anthropic_events if api == "anthropic" else responses_events
+        stream = b"".join(event(e, e["type"]) for e in events(said))
     if keep_alive:
         stream = stream.replace(b"\n\n", b"\n\n: keep alive\n\n")
     stream = stream.replace(b"\n", line_end)
@@ -312,6 +330,18 @@ def endless(api: str, field: str) -> Any:
         }
         while True:
             yield chunk(deltas[field])
+    if api == "responses":
+        kinds = {
+            "text": ("message", "output_text"),
+            "calls": ("function_call", "function_call_arguments"),
+            "thoughts": ("reasoning", "reasoning_summary_text"),
+        }
+        kind, written = kinds[field]
+        item = {"type": kind, "id": "i_1"}
+        yield event({"type": "response.output_item.added", "output_index": 0, "item": item})
+        delta = {"output_index": 0, "item_id": "i_1", "delta": "and on " * 20}
+        while True:
+            yield event({"type": f"response.{written}.delta", **delta})
     blocks = {
         "text": ({"type": "text", "text": ""}, {"type": "text_delta", "text": "on " * 40}),
         "calls": (
@@ -360,6 +390,7 @@ def test_a_server_that_only_keeps_the_connection_alive_is_left_after_so_many_byt
 def test_cancelling_reaches_the_server(api: str, stage: str) -> None:
     first = {
         "openai": chunk({"content": "Hi"}),
+        "responses": event({"type": "response.output_text.delta", "delta": "Hi"}),
         "anthropic": event(
             {"type": "content_block_start", "content_block": {"type": "text", "text": "Hi"}}
         ),
@@ -429,8 +460,8 @@ def test_a_client_that_nobody_closed_outlives_its_event_loop() -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_fifty_conversations_at_once_do_not_mix(api: str) -> None:
     def echo(request: Any) -> Says:
-        content = request.body["messages"][0]["content"]
-        return Says(content if api == "openai" else content[0]["text"], piece=2)
+        content = request.body["input" if api == "responses" else "messages"][0]["content"]
+        return Says(content[0]["text"] if api == "anthropic" else content, piece=2)
 
     async def main() -> None:
         with ModelServer(echo, repeat=True, cut=11) as server:

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.asking import APIS, CLIENTS, AnyClient, base_url
 from support.model_server import Fails, ModelServer, Raw, Says, event
 from toolfold.errors import ConfigError
-from toolfold.runtime.clients import Anthropic, OpenAIChat
+from toolfold.runtime.clients import Anthropic, OpenAIChat, OpenAIResponses
 from toolfold.runtime.clients._failure import retry_after
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Reply, Request
 
 HELLO = Request([UserMessage("hello")])
 KEY = "key-of-mine-0123456789"
-APIS = ("openai", "anthropic")
 HI = event({"choices": [{"delta": {"content": "Hi"}}]})
 START = event({"type": "message_start", "message": {}}, "message_start")
 OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -41,10 +41,9 @@ class Clock:
         self.waits.append(seconds)
 
 
-def client(base: str, api: str, clock: Clock, **options: Any) -> OpenAIChat | Anthropic:
-    kinds = {"openai": OpenAIChat, "anthropic": Anthropic}
+def client(base: str, api: str, clock: Clock, **options: Any) -> AnyClient:
     given: dict[str, Any] = {"api_key": KEY, **options}
-    return kinds[api]("any", base_url=base, sleep=clock.sleep, **given)
+    return CLIENTS[api]("any", base_url=base, sleep=clock.sleep, **given)
 
 
 def answer(*script: Any, api: str = "openai", **options: Any) -> tuple[str, list[float], int]:
@@ -53,7 +52,7 @@ def answer(*script: Any, api: str = "openai", **options: Any) -> tuple[str, list
 
     async def main() -> tuple[str, list[float], int]:
         with ModelServer(*script) as server:
-            base = server.openai if api == "openai" else server.url
+            base = base_url(server, api)
             async with (
                 client(base, api, clock, **options) as model,
                 aclosing(model.stream(HELLO)) as events,
@@ -286,7 +285,7 @@ def test_a_key_is_never_shown(api: str, caplog: pytest.LogCaptureFixture) -> Non
 
     async def main() -> None:
         with ModelServer(Fails(500, said), Fails(401, said)) as server:
-            base = server.openai if api == "openai" else server.url
+            base = base_url(server, api)
             async with client(base, api, clock, headers=headers) as model:
                 shown.append(repr(model))
                 try:
@@ -312,7 +311,7 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def headers(api: str, **options: Any) -> Any:
         with ModelServer(Says("Hi")) as server:
-            base = server.openai if api == "openai" else server.url
+            base = base_url(server, api)
             async with client(base, api, Clock(), **options) as model:
                 assert [e async for e in model.stream(HELLO)]
             return server.requests[0].headers
@@ -335,9 +334,9 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         ("https://me:pw@host/v1", "the base URL of 'host' holds a user or password"),
     ],
 )
-@pytest.mark.parametrize("kind", [OpenAIChat, Anthropic])
+@pytest.mark.parametrize("kind", CLIENTS.values())
 def test_an_address_that_cannot_be_used_is_refused(
-    kind: type[OpenAIChat | Anthropic], base_url: str, message: str
+    kind: type[AnyClient], base_url: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         kind("any", base_url=base_url)
@@ -346,8 +345,8 @@ def test_an_address_that_cannot_be_used_is_refused(
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", [OpenAIChat, Anthropic])
-def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: type[OpenAIChat | Anthropic]) -> None:
+@pytest.mark.parametrize("kind", CLIENTS.values())
+def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: type[AnyClient]) -> None:
     for key in ("abc\ndef", "schlüssel"):
         with pytest.raises(ConfigError) as caught:
             kind("any", api_key=key)
@@ -361,13 +360,15 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(kind: type[OpenAIChat | Ant
         (OpenAIChat, "http://h/v1/chat/completions", "http://h/v1/chat/completions"),
         (OpenAIChat, "http://h/c", "http://h/c/chat/completions"),
         (OpenAIChat, "https://h/x?api-version=1", "https://h/x/chat/completions"),
+        (OpenAIResponses, "http://h/v1/", "http://h/v1/responses"),
+        (OpenAIResponses, "http://h/v1/responses", "http://h/v1/responses"),
         (Anthropic, "https://h", "https://h/v1/messages"),
         (Anthropic, "https://h/v1/", "https://h/v1/messages"),
         (Anthropic, "https://h/anthropic", "https://h/anthropic/v1/messages"),
     ],
 )
 def test_addresses_are_taken_as_people_write_them(
-    kind: type[OpenAIChat | Anthropic], base_url: str, url: str
+    kind: type[AnyClient], base_url: str, url: str
 ) -> None:
     assert repr(kind("any", base_url=base_url)) == f"{kind.__name__}('any', at {url!r})"
 
@@ -388,7 +389,7 @@ def python(code: str) -> str:
     return subprocess.check_output(command, text=True, timeout=60).strip()
 
 
-@pytest.mark.parametrize("name", ["OpenAIChat", "Anthropic"])
+@pytest.mark.parametrize("name", ["OpenAIChat", "OpenAIResponses", "Anthropic"])
 def test_without_the_extra_a_client_says_what_to_install(name: str) -> None:
     code = f"""
 import sys
@@ -401,7 +402,7 @@ except MissingExtraError as error:
     print(error, error.hint, sep="|")
 """
 
-    who = name.removesuffix("Chat")
+    who = name.removesuffix("Chat").removesuffix("Responses")
     assert python(code) == (
         f"the {who} client needs the `agent` extra|install it with `pip install 'toolfold[agent]'`"
     )

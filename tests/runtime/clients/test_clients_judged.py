@@ -11,10 +11,12 @@ import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+from pydantic import TypeAdapter
 
-from support.asking import CHAT_TOOLS, TOOLS, ask
+from support.asking import CHAT_TOOLS, RESPONSES_TOOLS, TOOLS, ask
 from support.model_server import ModelServer, Says
-from toolfold.runtime.clients import Anthropic, OpenAIChat
+from toolfold.runtime.clients import Anthropic, OpenAIChat, OpenAIResponses
 from toolfold.runtime.messages import Call, Message, ResultMessage, UserMessage
 from toolfold.runtime.model import Usage
 
@@ -110,6 +112,51 @@ def test_anthropics_own_client_reads_the_same_reply(server: ModelServer, said: S
     asyncio.run(main())
 
 
+def has_ids_of_its_own(reply: Says) -> bool:
+    """Whether no two calls share an id, which the judge of the next test refuses."""
+    return len({call.id for call in reply.calls}) == len(reply.calls)
+
+
+@settings(max_examples=20)
+@given(said=REPLIES.filter(has_ids_of_its_own))
+def test_openais_own_client_reads_the_same_response(server: ModelServer, said: Says) -> None:
+    server.script[:] = [said]
+
+    async def main() -> None:
+        async with (
+            openai.AsyncOpenAI(base_url=server.openai, api_key="k", max_retries=0) as judge,
+            judge.responses.stream(model="any", input="hello") as events,
+        ):
+            final = await events.get_final_response()
+        async with OpenAIResponses("any", base_url=server.openai, api_key="k") as model:
+            reply = await ask(model, [UserMessage("hello")])
+
+        output = [item.to_dict() for item in final.output]
+        (kept,) = reply.message.native
+        assert without_parsed(kept["output"]) == without_parsed(output)
+        assert reply.message.text == final.output_text
+        assert [(c.id, c.name, c.arguments) for c in reply.message.calls] == [
+            (i["call_id"], i["name"], i["arguments"])
+            for i in output
+            if i["type"] == "function_call"
+        ]
+        usage = final.usage
+        assert usage is not None
+        cached = usage.input_tokens_details.cached_tokens
+        assert reply.usage == Usage(usage.input_tokens, usage.output_tokens, cached)
+        assert reply.stop == ("calls" if said.calls else "end")
+
+    asyncio.run(main())
+
+
+def without_parsed(value: Any) -> Any:
+    """What the judge adds of its own, left out."""
+    if isinstance(value, dict):
+        left = {k: without_parsed(v) for k, v in value.items() if not k.startswith("parsed")}
+        return without_nulls(left)
+    return [without_parsed(inner) for inner in value] if isinstance(value, list) else value
+
+
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
@@ -185,5 +232,43 @@ def test_anthropics_own_client_sends_the_same_conversation() -> None:
             theirs, ours = server.requests[1].body, server.requests[3].body
 
         assert without_nulls(ours) == without_nulls(theirs)
+
+    asyncio.run(main())
+
+
+def test_openais_own_client_sends_the_same_conversation_to_responses() -> None:
+    async def main() -> None:
+        with ModelServer(TWO_CALLS, Says("2"), TWO_CALLS, Says("2")) as server:
+            async with openai.AsyncOpenAI(base_url=server.openai, api_key="k") as judge:
+                options: Any = {
+                    "model": "any",
+                    "max_output_tokens": 100,
+                    "instructions": "Be brief.",
+                    "tools": [{**tool, "strict": False} for tool in RESPONSES_TOOLS],
+                    "store": False,
+                    "include": ["reasoning.encrypted_content"],
+                }
+                said: list[Any] = [{"role": "user", "content": "Add 1."}]
+                first = await judge.responses.create(input=said, **options)
+                said += first.output
+                calls = [item for item in first.output if item.type == "function_call"]
+                said += [
+                    {"type": "function_call_output", "call_id": call.call_id, "output": f"{i}"}
+                    for i, call in enumerate(calls)
+                ]
+                stream = await judge.responses.create(input=said, stream=True, **options)
+                assert [one async for one in stream]
+            async with OpenAIResponses("any", base_url=server.openai, api_key="k") as model:
+                messages: list[Message] = [UserMessage("Add 1.")]
+                more: Any = {"system": "Be brief.", "tools": RESPONSES_TOOLS}
+                reply = await ask(model, messages, **more)
+                messages += [
+                    ResultMessage(f"{i}", call.id) for i, call in enumerate(reply.message.calls)
+                ]
+                await ask(model, messages, **more)
+            theirs, ours = server.requests[1].body, server.requests[3].body
+
+        assert without_nulls(ours) == without_nulls(theirs)
+        assert TypeAdapter(ResponseCreateParamsStreaming).validate_python(ours)
 
     asyncio.run(main())

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.asking import CHAT_TOOLS, TOOLS, ask
+from support.asking import APIS, CHAT_TOOLS, CLIENTS, RESPONSES_TOOLS, TOOLS, ask, base_url
 from support.model_server import Fails, ModelServer, Says
 from toolfold.runtime.clients import Anthropic, OpenAIChat
 from toolfold.runtime.clients._pairing import SentReply, SentResult, paired
 from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import ModelError, Request
 
-APIS = ("openai", "anthropic")
 EPHEMERAL = {"type": "ephemeral"}
 
 
@@ -34,9 +33,8 @@ def sent(
 
     async def main() -> dict[str, Any]:
         with ModelServer(Says("Hi")) as server:
-            kind = {"openai": OpenAIChat, "anthropic": Anthropic}[api]
-            base = server.openai if api == "openai" else server.url
-            async with kind("any", base_url=base, api_key="", **options) as model:
+            base = base_url(server, api)
+            async with CLIENTS[api]("any", base_url=base, api_key="", **options) as model:
                 request = Request(messages, system, tools, 100)
                 assert [e async for e in model.stream(request)]
             return server.requests[0].body
@@ -136,6 +134,37 @@ def test_a_conversation_as_anthropic_gets_it() -> None:
         "tools": [TOOLS[0], {**TOOLS[1], "cache_control": EPHEMERAL}],
         "stream": True,
         "top_k": 5,
+    }
+
+
+def test_a_conversation_as_openais_responses_get_it() -> None:
+    body = sent(
+        CONVERSATION,
+        "responses",
+        system="Be brief.",
+        tools=[RESPONSES_TOOLS[0], {**RESPONSES_TOOLS[1], "strict": True}],
+        parameters={"reasoning": {"effort": "low"}},
+    )
+
+    assert body == {
+        "model": "any",
+        "instructions": "Be brief.",
+        "input": [
+            {"role": "user", "content": "Add 1.\n\nTools that may help: add"},
+            {"role": "assistant", "content": "Let me see."},
+            {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a" : 1}'},
+            {"type": "function_call", "call_id": "c2", "name": "sub", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "2"},
+            {"type": "function_call_output", "call_id": "c2", "output": "no such thing"},
+            {"role": "assistant", "content": "It is 2."},
+            {"role": "user", "content": "Thanks."},
+        ],
+        "tools": [{**RESPONSES_TOOLS[0], "strict": False}, {**RESPONSES_TOOLS[1], "strict": True}],
+        "max_output_tokens": 100,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "stream": True,
+        "reasoning": {"effort": "low"},
     }
 
 
@@ -242,6 +271,12 @@ def test_every_call_has_an_id_of_its_own_that_later_messages_do_not_change(
     assert {"x", "y", "a b", "ü"} & set(written) <= set(kept)
 
 
+def test_openais_responses_get_ids_of_the_length_they_take() -> None:
+    body = sent(transcripts([Call("f", id="x" * 65), Call("g", id="y" * 64)]), "responses")
+
+    assert [item["call_id"] for item in body["input"]] == ["call00001", "y" * 64] * 2
+
+
 def test_anthropic_gets_ids_of_letters_it_takes() -> None:
     body = sent(transcripts([Call("f", id="functions.f:0"), Call("g", id="ok-1")]), "anthropic")
 
@@ -272,6 +307,8 @@ def test_arguments_go_back_as_json_and_as_written_where_they_are(
 
     if api == "openai":
         assert body["messages"][0]["tool_calls"][0]["function"]["arguments"] == expected
+    elif api == "responses":
+        assert body["input"][0]["arguments"] == expected
     else:
         assert body["messages"][0]["content"][0]["input"] == json.loads(expected)
 
@@ -293,7 +330,17 @@ def test_a_call_read_out_of_text_goes_back_as_a_call(api: str) -> None:
     )
     said = ModelMessage('{"name": "add"}', (call,), native if api == "anthropic" else ())
 
-    message = sent([said, ResultMessage("2")], api)["messages"][0]
+    body = sent([said, ResultMessage("2")], api)
+    if api == "responses":
+        call_id = "call00001"
+        assert body["input"][0] == {
+            "type": "function_call",
+            "call_id": call_id,
+            "name": "add",
+            "arguments": '{"a":1}',
+        }
+        return
+    message = body["messages"][0]
 
     if api == "openai":
         assert message["content"] == ""
@@ -353,9 +400,10 @@ def test_blank_texts_which_anthropic_refuses_are_left_out() -> None:
     ]
 
 
-def test_nothing_but_blanks_is_refused() -> None:
+@pytest.mark.parametrize("api", ["responses", "anthropic"])
+def test_nothing_but_blanks_is_refused(api: str) -> None:
     with pytest.raises(ModelError, match="there is nothing to send"):
-        sent([UserMessage(" ")], "anthropic")
+        sent([UserMessage(" ")], api)
 
 
 # ---- what goes back

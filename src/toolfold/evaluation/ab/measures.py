@@ -67,6 +67,9 @@ class Measures:
     seconds: float
     """Wall time."""
 
+    asked_again: int = 0
+    """Replies that were empty and asked for once more."""
+
     @property
     def label(self) -> str:
         """What names the run."""
@@ -116,6 +119,7 @@ def measured(scenario: Scenario, run: Run, catalog: Catalog, prices: Prices) -> 
         cost=prices.cost(run.model, prompt, cached, completion),
         first_action_seconds=_first_action(scenario, run),
         seconds=sum(turn.seconds for turn in run.turns),
+        asked_again=sum(turn.asked_again for turn in run.turns),
     )
 
 

@@ -64,6 +64,10 @@ class TurnPlan:
     answer: str = ""
 
 
+_DONE = "Done."
+"""What it says where the plan has no answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Habits:
     """How a model goes about it."""
@@ -129,7 +133,7 @@ class PlannedModel:
                 return _calls([(prompts.TOOL_DESCRIBE, {"name": names})])
             return _calls([view.call(need) for need in ready])
         missed = [need for need in lost if need.tool is not None]
-        return Says(_honest(missed) if missed else step.answer)
+        return Says(_honest(missed) if missed else step.answer or _DONE)
 
     def _searches(
         self, step: TurnPlan, view: _View, unknown: Sequence[Need]

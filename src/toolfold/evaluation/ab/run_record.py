@@ -35,6 +35,9 @@ class TurnRecord:
 
     usage: Usage = field(default_factory=Usage)
     round_trips: int = 0
+    asked_again: int = 0
+    """How many of the model's replies were empty and asked for once more."""
+
     seconds: float = 0.0
 
     first_tool: float | None = None
@@ -148,6 +151,7 @@ def _turn(turn: TurnRecord) -> dict[str, Json]:
         "stop": turn.stop,
         "usage": asdict(turn.usage),
         "round_trips": turn.round_trips,
+        "asked_again": turn.asked_again,
         "seconds": round(turn.seconds, 4),
         "first_tool": None if turn.first_tool is None else round(turn.first_tool, 4),
         "executed": [asdict(item) for item in turn.executed],
@@ -162,6 +166,7 @@ def _read_turn(value: Json) -> TurnRecord:
         stop=value["stop"],
         usage=Usage(**value["usage"]),
         round_trips=value["round_trips"],
+        asked_again=value.get("asked_again", 0),
         seconds=value["seconds"],
         first_tool=value["first_tool"],
         executed=tuple(Executed(**item) for item in value["executed"]),

@@ -180,6 +180,7 @@ async def _turn(
                 stop=done.stop if done else "error",
                 usage=usage,
                 round_trips=trips,
+                asked_again=done.asked_again if done else 0,
                 seconds=time.perf_counter() - started,
                 first_tool=first,
                 executed=tuple(stage.executed[ran:]),

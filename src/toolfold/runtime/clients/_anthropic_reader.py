@@ -42,6 +42,9 @@ class _Block:
     pieces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """What was added to its fields."""
 
+    is_open: bool = False
+    """Whether more of it may come."""
+
     def add(self, key: str, text: str) -> str:
         self.pieces.setdefault(key, []).append(text)
         return text
@@ -49,6 +52,11 @@ class _Block:
     @property
     def is_call(self) -> bool:
         return self.raw.get("type") == "tool_use"
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it is thinking that was ended before it was signed, which nobody takes back."""
+        return self.is_open and self.raw.get("type") == "thinking" and not self.raw.get("signature")
 
     @property
     def arguments(self) -> str:
@@ -99,7 +107,7 @@ class MessagesReader(ReplyReader):
         cached = count(_CACHED, 0)
         usage = Usage(count(_INPUT, 0) + count(_WRITTEN, 0) + cached, count(_OUTPUT, 0), cached)
         ended: Stop = _STOPS.get(self._stop) or ("calls" if calls else "end")
-        native = tuple(block.whole() for block in self._blocks)
+        native = tuple(block.whole() for block in self._blocks if not block.is_cut_off)
         return Reply(ModelMessage("".join(self._text), calls, native), usage, stop or ended)
 
     # ---- events
@@ -111,9 +119,11 @@ class MessagesReader(ReplyReader):
             case "message_start":
                 self._count(_object(event.get("message")).get("usage"))
             case "content_block_start":
-                return self._start(event.get("index"), _object(event.get("content_block")))
+                return self._start(event.get("index"), _object(event.get("content_block")), True)
             case "content_block_delta":
                 return self._delta(event.get("index"), _object(event.get("delta")))
+            case "content_block_stop":
+                self._by_index.get(event.get("index"), _Block({})).is_open = False
             case "message_delta":
                 self._count(event.get("usage"))
                 self._end(_object(event.get("delta")).get("stop_reason"))
@@ -142,8 +152,8 @@ class MessagesReader(ReplyReader):
         self.is_ended = self.is_over = self.is_begun = True
         return text
 
-    def _start(self, index: Json, raw: dict[str, Json]) -> str:
-        block = _Block(raw)
+    def _start(self, index: Json, raw: dict[str, Json], is_open: bool = False) -> str:
+        block = _Block(raw, is_open=is_open)
         self._blocks.append(block)
         self._by_index[index] = block
         self.is_begun = True

@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -97,21 +98,32 @@ class Endpoint:
         """The address as a person may see it: without its query."""
         return urlunsplit((*urlsplit(self.url)[:3], "", ""))
 
+    @property
+    def host(self) -> str:
+        """The host's name, in lower case."""
+        return urlsplit(self.url).hostname or ""
+
     async def aclose(self) -> None:
         """Close the connections. A later post opens new ones."""
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.aclose()
 
-    async def post(self, body: Json) -> AsyncGenerator[Piece, None]:
+    async def post(
+        self, body: Json, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> AsyncGenerator[Piece, None]:
         """Post a body and yield what the reply comes in.
+
+        Args:
+            body: What to post.
+            headers: What to send along this time; a header that is sent anyway gets more values.
 
         Raises:
             Failure: There is no reply, or it breaks off.
         """
         size = 0
         reader = PieceReader()
-        async with aclosing(self._bytes(sendable(body))) as stream:
+        async with aclosing(self._bytes(sendable(body), headers)) as stream:
             async for data in stream:
                 size += len(data)
                 if size > REPLY_LIMIT:
@@ -126,13 +138,15 @@ class Endpoint:
         for piece in reader.close():
             yield piece
 
-    async def _bytes(self, body: bytes) -> AsyncGenerator[bytes, None]:
+    async def _bytes(self, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of one reply."""
         http = self._http
+        own = {name.lower(): value for name, value in headers.items()}
+        sent = {name: ",".join(filter(None, (self._headers.get(name), own[name]))) for name in own}
         begun = False
         try:
             client = self._opened()
-            async with client.stream("POST", self.url, content=body) as response:
+            async with client.stream("POST", self.url, content=body, headers=sent) as response:
                 if not response.is_success:
                     raise await self._refusal(response)
                 async for data in response.aiter_bytes():

@@ -12,9 +12,10 @@ import json
 import logging
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from toolfold.redact import Redactor
@@ -99,13 +100,26 @@ class Exchange:
     redactor: Redactor
     retries: int
     sleep: Sleep
+    origin: str = ""
+    """Who answers, for what only they can read."""
+
     adapt: Callable[[Json, Failure], Json | None] = lambda body, failure: None
     """Returns another body for a server that refused this one, or None."""
 
     async def stream(
-        self, body: Json, new_reader: Callable[[], ReplyReader], max_tokens: int
+        self,
+        body: Json,
+        new_reader: Callable[[], ReplyReader],
+        max_tokens: int,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncGenerator[TextDelta | Reply, None]:
         """Yield a reply's text as it comes, then the reply.
+
+        Args:
+            body: What is asked.
+            new_reader: Makes what puts a reply together.
+            max_tokens: The cap on the reply.
+            headers: What this request says beside what every one says.
 
         Raises:
             ModelError: There is none.
@@ -114,7 +128,7 @@ class Exchange:
         while True:
             reader = new_reader()
             try:
-                async with aclosing(self._attempt(body, reader, max_tokens)) as events:
+                async with aclosing(self._attempt(body, reader, max_tokens, headers)) as events:
                     async for event in events:
                         yield event
                 return
@@ -133,11 +147,11 @@ class Exchange:
             await self.sleep(wait)
 
     async def _attempt(
-        self, body: Json, reader: ReplyReader, max_tokens: int
+        self, body: Json, reader: ReplyReader, max_tokens: int, headers: Mapping[str, str]
     ) -> AsyncGenerator[TextDelta | Reply, None]:
         """Yield what one attempt brings."""
         limit = RUNAWAY_FLOOR + 4 * RUNAWAY_SLACK * max_tokens
-        async with aclosing(self.endpoint.post(body)) as pieces:
+        async with aclosing(self.endpoint.post(body, headers)) as pieces:
             while not reader.is_over and (piece := await _next(pieces, reader)) is not None:
                 text = reader.read(piece)
                 if text:
@@ -147,14 +161,20 @@ class Exchange:
             if reader.is_over:
                 await _drain(pieces)
         if reader.is_ended:
-            yield reader.reply()
+            yield self._signed(reader.reply())
         elif reader.written > limit:
             _log.warning("%s went on beyond its limit and was stopped", self.name)
-            yield reader.reply("length")
+            yield self._signed(reader.reply("length"))
         elif reader.is_begun:
             raise Failure("the reply broke off", hint="try again")
         else:
             raise Failure("the server sent no reply", hint="check the base URL")
+
+    def _signed(self, reply: Reply) -> Reply:
+        """Return a reply that says whose blocks it holds, where it holds any."""
+        if not reply.message.native:
+            return reply
+        return replace(reply, message=replace(reply.message, origin=self.origin))
 
     def _told(self, failure: Failure) -> str:
         return self.redactor.redact(failure.message)
@@ -166,7 +186,10 @@ class Exchange:
         if failure.again and asked > LONGEST_ASKED_WAIT:
             hint = f"the server asks to wait {asked:,.0f} s; try again then"
         return ModelError(
-            f"model {self.name!r}: {self._told(failure)}{tried}", hint=hint, status=failure.status
+            f"model {self.name!r}: {self._told(failure)}{tried}",
+            hint=hint,
+            status=failure.status,
+            body=self.redactor.redact(failure.body),
         )
 
 

@@ -19,7 +19,7 @@ from toolfold.runtime.clients._endpoint import Endpoint, address, header_value, 
 from toolfold.runtime.clients._exchange import Exchange, ReplyReader, Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.model import Reply, Request, TextDelta
-from toolfold.tool import Json, Shape
+from toolfold.tool import Json, ProviderApi, Shape
 
 __all__ = ["TIMEOUT_SECONDS", "HttpModel", "ModelApi"]
 
@@ -49,6 +49,9 @@ class ModelApi:
     key_header: str
     key_prefix: str = ""
     """What stands before the key in its header."""
+
+    provider_api: ProviderApi | None = None
+    """What it is called where providers defer tools; None where none does."""
 
     limits: tuple[str, ...] = ("max_tokens",)
     """The fields that may limit a reply."""
@@ -110,7 +113,9 @@ class HttpModel(ABC):
             key_hint=f"set {api.key_variable}, or give `api_key`",
         )
         redactor = Redactor([key, *secrets_in(sent)])
-        self._exchange = Exchange(self._endpoint, model, redactor, retries, sleep, self._adapted)
+        self._exchange = Exchange(
+            self._endpoint, model, redactor, retries, sleep, self.origin, self._adapted
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r}, at {self._endpoint.place!r})"
@@ -124,6 +129,21 @@ class HttpModel(ABC):
     def shape(self) -> Shape:
         """The wire shape in which it takes tools."""
         return self.api.shape
+
+    @property
+    def provider_api(self) -> ProviderApi | None:
+        """The API that it speaks, where one of its kind may defer tools."""
+        return self.api.provider_api
+
+    @property
+    def host(self) -> str:
+        """The host that serves it."""
+        return self._endpoint.host
+
+    @property
+    def origin(self) -> str:
+        """Who writes its replies: the API, the host and the model."""
+        return f"{self.api.shape} {self.host} {self._model}"
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,11 +171,18 @@ class HttpModel(ABC):
         body = self._body(request)
         limits = (body.get(name) for name in self.api.limits)
         limit = next((value for value in limits if isinstance(value, int)), 0)
-        return self._exchange.stream(body, self.api.reader, limit or request.max_tokens)
+        headers: Mapping[str, str] = {} if request.folded is None else request.folded.headers
+        return self._exchange.stream(
+            body, self._reader(request), limit or request.max_tokens, headers
+        )
 
     @abstractmethod
     def _body(self, request: Request) -> dict[str, Json]:
         """Return the body of a request."""
+
+    def _reader(self, request: Request) -> Callable[[], ReplyReader]:
+        """Return what makes the readers of a reply to a request."""
+        return self.api.reader
 
     def _adapted(self, body: Json, failure: Failure) -> Json | None:
         """Return the body that a server which refused this one may take, or None."""

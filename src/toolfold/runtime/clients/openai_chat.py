@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from toolfold.runtime.clients._discoveries import discovery
 from toolfold.runtime.clients._exchange import Sleep
 from toolfold.runtime.clients._failure import Failure
-from toolfold.runtime.clients._openai_reader import KEPT, NATIVE, ChatReader
+from toolfold.runtime.clients._native_blocks import native_blocks
+from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
 from toolfold.runtime.clients._pairing import SentCall, SentReply, SentResult, paired
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.messages import UserMessage
@@ -104,19 +106,31 @@ class OpenAIChat(HttpModel):
     def _messages(self, request: Request) -> Iterator[Json]:
         if request.system:
             yield {"role": "system", "content": request.system}
+        waiting: dict[str, Json] = {}
         for entry in paired(request.messages):
+            if waiting and isinstance(entry, UserMessage) and not entry.text:
+                # Mistral takes no user behind a tool's result.
+                waiting["content"] += f"\n\n{entry.note}"
+                continue
+            if waiting:
+                yield waiting
+                waiting = {}
             if isinstance(entry, UserMessage):
                 # One text, not parts: templates of local models know nothing else.
                 said = (part for part in (entry.text, entry.note) if part)
                 yield {"role": "user", "content": "\n\n".join(said)}
             elif isinstance(entry, SentResult):
-                yield {"role": "tool", "tool_call_id": entry.id, "content": entry.message.text}
+                answer = discovery(request, entry.message)
+                text = entry.message.text if answer is None else answer.text
+                waiting = {"role": "tool", "tool_call_id": entry.id, "content": text}
             else:
                 yield self._said(entry)
+        if waiting:
+            yield waiting
 
     def _said(self, entry: SentReply) -> Json:
-        native = entry.message.native[0] if entry.message.native else None
-        ours = native if is_object(native) and native.get("type") == NATIVE else {}
+        native = native_blocks(entry.message, self.shape, self.origin)
+        ours = native[0] if native else {}
         calls = ours.get("calls")
         extras: list[Json] = calls if is_array(calls) and len(calls) == len(entry.calls) else []
         message: dict[str, Json] = {"role": "assistant", "content": entry.text}

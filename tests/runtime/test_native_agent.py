@@ -1,0 +1,364 @@
+"""`toolfold.runtime`: agents whose provider defers the tools, and our search answers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.asking import client
+from support.judges import judged_anthropic, judged_openai
+from support.model_server import Fails, ModelServer, Raw, Received, Says, event, response
+from toolfold import Settings
+from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, Registry
+from toolfold.runtime.conversation import Conversation
+from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.sources.calls import PendingCall
+from toolfold.tool import Tool
+
+NATIVE = Settings(enabled="on", strategy="native")
+NEEDS = {
+    "get_exchange_rate": "Get the exchange rate between two currencies.",
+    "send_mail": "Send an electronic mail to a person.",
+    "create_invoice": "Create an invoice for a customer.",
+    "water_plants": "Water the plants of the garden.",
+    "book_train": "Book a ticket for a train.",
+}
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+
+
+def tools() -> Registry:
+    registry = Registry()
+
+    async def run(call: PendingCall) -> str:
+        return f"{call.tool.name} ran"
+
+    for name, description in NEEDS.items():
+        registry.add(Tool(name, description, SCHEMA), run)
+
+    registry.add(Tool("clock", "Tell the time.", {"type": "object"}), run, core=True)
+    return registry
+
+
+ids = itertools.count(1)
+
+
+def searches(query: str, name: str = "tool_search") -> Callable[[Received], Any]:
+    """A model that searches, in the way that the request offers."""
+
+    def step(request: Received) -> Any:
+        offered = [tool.get("type") for tool in request.body.get("tools", ())]
+        id = f"call_{next(ids)}"
+        if "tool_search" not in offered:
+            return Says("", (Call(name, json.dumps({"query": query}), id),), thinking="hm")
+        item = {
+            "id": f"tsc_{id}",
+            "type": "tool_search_call",
+            "execution": "client",
+            "call_id": id,
+            "status": "completed",
+            "arguments": {"query": query},
+        }
+        whole = response(Says())
+        whole["output"] = [item]
+        begun = {**item, "arguments": {}, "status": "in_progress"}
+        told: list[Any] = [
+            {"type": "response.output_item.added", "output_index": 0, "item": begun},
+            {"type": "response.output_item.done", "output_index": 0, "item": item},
+            {"type": "response.completed", "response": whole},
+        ]
+        return Raw([event(e, e["type"]) for e in told])
+
+    return step
+
+
+def calls(name: str, **arguments: str) -> Callable[[Received], Any]:
+    """A model that calls a tool by its own name, where the provider loaded it, or by the bridge."""
+
+    def step(request: Received) -> Any:
+        names = [t.get("name") or t.get("function", {}).get("name") for t in request.body["tools"]]
+        id = f"call_{next(ids)}"
+        is_native = "tool_call" not in names
+        if is_native:
+            return Says("", (Call(name, json.dumps(arguments), id),), thinking="now")
+        through = {"name": name, "arguments": arguments}
+        return Says("", (Call("tool_call", json.dumps(through), id),))
+
+    return step
+
+
+def judged(body: Any, headers: Any = None) -> Any:
+    """A body, after the makers' own types have taken it."""
+    left = {key: value for key, value in body.items() if key != "stream"}
+    if "input" in body:
+        judged_openai(left)
+    elif "max_tokens" in body and "stream_options" not in body:
+        judged_anthropic(left, beta="anthropic-beta" in (headers or {}))
+    return body
+
+
+def held(api: str, *script: Any, ask: tuple[str, ...] = ("Go.",), **options: Any) -> list[Received]:
+    """The requests of a conversation."""
+
+    async def main() -> list[Received]:
+        with ModelServer(*script) as server:
+            given: dict[str, Any] = {"settings": NATIVE, **options}
+            async with client(server, api, **given.pop("client", {})) as model:
+                conversation = Agent(model, tools(), **given).conversation()
+                for text in ask:
+                    await conversation.ask(text)
+            return server.requests
+
+    return asyncio.run(main())
+
+
+# ---- who defers
+
+
+def test_an_agent_lets_its_provider_defer_where_that_is_known_to_work() -> None:
+    def strategy(model: Any) -> str:
+        return Agent(model, tools(), settings=Settings(enabled="on")).assemble().report.strategy
+
+    assert strategy(Anthropic("claude-sonnet-5-5", api_key="")) == "native"
+    assert strategy(OpenAIResponses("gpt-6-sol", api_key="")) == "native"
+    assert strategy(OpenAIChat("gpt-6-sol", api_key="")) == "bridge"
+    assert strategy(OpenAIResponses("gpt-5.4-nano", api_key="")) == "bridge"
+    elsewhere = "https://openrouter.ai/api"
+    assert strategy(Anthropic("claude-sonnet-5-5", api_key="", base_url=elsewhere)) == "bridge"
+
+
+# ---- one search, one call
+
+
+def test_anthropic_gets_references_and_the_tool_is_called_by_its_own_name() -> None:
+    requests = held(
+        "anthropic",
+        searches("exchange rate"),
+        calls("get_exchange_rate", to="eur"),
+        Says("1.1"),
+    )
+    bodies = [judged(request.body) for request in requests]
+
+    assert bodies[0]["tools"] == bodies[1]["tools"] == bodies[2]["tools"]
+    deferred = [tool["name"] for tool in bodies[0]["tools"] if tool.get("defer_loading")]
+    assert deferred == list(NEEDS)
+    found = bodies[1]["messages"][2]["content"][0]
+    assert found["content"][0] == {"type": "tool_reference", "tool_name": "get_exchange_rate"}
+    use, result = bodies[2]["messages"][3]["content"][-1], bodies[2]["messages"][4]["content"][0]
+    assert (use["name"], use["input"]) == ("get_exchange_rate", {"to": "eur"})
+    assert result["content"] == "get_exchange_rate ran"
+    assert [len(marks(body)) <= 4 for body in bodies] == [True] * 3
+
+
+def marks(body: Any) -> list[str]:
+    """The marks of a request: none on a deferred tool."""
+    marked = [tool for tool in body["tools"] if "cache_control" in tool]
+    assert not any(tool.get("defer_loading") for tool in marked)
+    return json.dumps(body).split("cache_control")[1:]
+
+
+def test_openai_gets_definitions_and_the_call_keeps_its_namespace() -> None:
+    requests = held(
+        "responses",
+        searches("exchange rate"),
+        calls("get_exchange_rate", to="eur"),
+        Says("1.1"),
+        Says("Bye."),
+        ask=("Go.", "Thanks."),
+    )
+    bodies = [judged(request.body) for request in requests]
+
+    assert all(body["tools"] == bodies[0]["tools"] for body in bodies)
+    assert [tool["type"] for tool in bodies[0]["tools"]] == ["function", "tool_search"]
+    search, output = bodies[1]["input"][1:3]
+    assert search["type"] == "tool_search_call"
+    assert search["arguments"] == {"query": "exchange rate"}
+    assert search["id"].startswith("tsc_")
+    assert output["type"] == "tool_search_output"
+    assert output["tools"][0]["name"] == "get_exchange_rate"
+    assert output["tools"][0]["strict"] is False
+    call = next(item for item in bodies[3]["input"] if item.get("type") == "function_call")
+    assert (call["name"], call["namespace"]) == ("get_exchange_rate", "get_exchange_rate")
+    for before, after in itertools.pairwise(bodies):
+        assert after["input"][: len(before["input"])] == before["input"]
+
+
+def test_definitions_may_come_in_with_the_conversation() -> None:
+    requests = held(
+        "anthropic",
+        searches("exchange rate"),
+        searches("exchange rate"),
+        calls("get_exchange_rate"),
+        Says("1.1"),
+        settings=replace(NATIVE, inline=True),
+        client={"headers": {"anthropic-beta": "mine-1"}, "cache": False},
+    )
+    bodies = [judged(request.body, request.headers) for request in requests]
+
+    assert requests[1].headers["anthropic-beta"] == "mine-1,inline-tools-2026-09-15"
+    roles = [message["role"] for message in bodies[3]["messages"]]
+    assert roles == [
+        "user",
+        "assistant",
+        "user",
+        "system",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    user, system = bodies[1]["messages"][2:4]
+    assert [block["type"] for block in user["content"]] == ["tool_result", "text"]
+    added = system["content"][0]["tool"]["definition"]
+    assert added["name"] == "get_exchange_rate"
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_a_search_that_finds_nothing_or_asks_wrongly_is_answered_in_words(api: str) -> None:
+    requests = held(api, searches("zzzz qqqq"), searches(""), Says("Nothing."))
+
+    for request in requests:
+        judged(request.body)
+    said = json.dumps(requests[-1].body)
+    assert "No tool" in said or "no tool" in said
+    assert '"tool_reference"' not in said
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_the_search_may_have_a_prefix(api: str) -> None:
+    prefixed = replace(NATIVE, bridge_prefix="my")
+
+    requests = held(api, searches("exchange rate", "my_search"), Says("Found."), settings=prefixed)
+
+    found = json.dumps(judged(requests[1].body))
+    assert "get_exchange_rate" in found.split("exchange rate", 1)[1]
+    assert "is not available" not in found
+
+
+# ---- it is refused
+
+
+REFUSALS = {
+    "anthropic": "tools.2.defer_loading: Extra inputs are not permitted",
+    "responses": "Unknown tool type: 'tool_search'",
+}
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_a_provider_that_refuses_gets_the_bridge_once_and_for_the_whole_conversation(
+    api: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    requests = held(
+        api,
+        Fails(400, REFUSALS[api]),
+        searches("exchange rate"),
+        calls("get_exchange_rate"),
+        Says("1.1"),
+        Says("Bye."),
+        ask=("Go.", "Thanks."),
+    )
+    bodies = [judged(request.body) for request in requests]
+
+    names = [[tool.get("name") for tool in body["tools"]] for body in bodies]
+    assert names[1:] == [["clock", "tool_search", "tool_describe", "tool_call"]] * 4
+    assert "get_exchange_rate ran" in json.dumps(bodies[3])
+    assert caplog.text.count("does not take deferred tools") == 1
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_a_refusal_in_mid_conversation_says_anew_what_was_found(api: str) -> None:
+    requests = held(
+        api,
+        searches("exchange rate"),
+        calls("get_exchange_rate"),
+        Fails(400, REFUSALS[api]),
+        Says("1.1"),
+    )
+
+    said = json.dumps(judged(requests[-1].body))
+    for word in ("tool_reference", "tool_search_output", "defer_loading", "namespace"):
+        assert f'"{word}"' not in said
+    assert "get_exchange_rate(" in said
+
+
+def test_another_error_is_an_error() -> None:
+    with pytest.raises(Exception, match="messages: too long"):
+        held("anthropic", Fails(400, "messages: too long"))
+
+
+# ---- the conversation moves
+
+
+@settings(max_examples=15)
+@given(
+    apis=st.lists(
+        st.sampled_from(["anthropic", "inline", "responses", "openai"]), min_size=2, max_size=5
+    ),
+    tight=st.booleans(),
+)
+def test_whatever_provider_comes_next_gets_a_request_that_its_types_take(
+    apis: list[str], tight: bool
+) -> None:
+    """Search, call and answer with each, one after the other, compacted or not."""
+    limits = Limits(discovery_tokens=1, result_tokens=1) if tight else Limits()
+    wanted = list(NEEDS)
+
+    async def main() -> None:
+        registry = tools()
+        conversation: Conversation | None = None
+        for turn, kind in enumerate(apis):
+            name = wanted[turn]
+            script = (searches(NEEDS[name]), calls(name), Says(f"{turn}."))
+            with ModelServer(*script) as server:
+                async with client(server, "anthropic" if kind == "inline" else kind) as model:
+                    how = replace(NATIVE, inline=kind == "inline")
+                    agent = Agent(model, registry, settings=how, limits=limits)
+                    conversation = conversation or agent.conversation()
+                    conversation.agent = agent
+                    done = await conversation.ask(f"Please: {NEEDS[name]}")
+                assert done.text == f"{turn}."
+                assert len(server.requests) == 3
+                for request in server.requests:
+                    checked(judged(request.body, request.headers))
+        assert conversation is not None
+        ran = [m.text for m in conversation.messages if isinstance(m, ResultMessage)]
+        assert [text for text in ran if text.endswith(" ran")] == [
+            f"{name} ran" for name in wanted[: len(apis)]
+        ]
+
+    asyncio.run(main())
+
+
+def checked(body: Any) -> None:
+    """References have definitions, calls have outputs, calls of loaded tools a namespace."""
+    if "input" in body:
+        items = body["input"]
+        loaded = {
+            tool["name"]
+            for item in items
+            if item.get("type") == "tool_search_output"
+            for tool in item["tools"]
+        }
+        made = [i["call_id"] for i in items if str(i.get("type")).endswith("_call")]
+        answered = [i["call_id"] for i in items if str(i.get("type")).endswith("_output")]
+        assert sorted(made) == sorted(answered)
+        for item in items:
+            if item.get("type") == "function_call" and item["name"] in loaded:
+                assert item.get("namespace") == item["name"]
+        return
+    defined = {tool.get("name") for tool in body["tools"]}
+    for message in body["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            content = block.get("content") if block["type"] == "tool_result" else None
+            for inner in content if isinstance(content, list) else ():
+                if inner["type"] == "tool_reference":
+                    assert inner["tool_name"] in defined
