@@ -132,6 +132,8 @@ def with_unknown(tool: Tool, checked: Checked) -> tuple[Fault, ...]:
     told = any(not path and text.startswith(_UNKNOWN) for path, text in checked.faults)
     if compiled.validator is None or compiled.known is None or told:
         return checked.faults
+    if not checked.arguments.keys() - compiled.known.names:
+        return checked.faults
     strange = unknown_arguments(compiled.known, checked.arguments, FAULTS_AT_MOST)
     said = (prompts.unknown_argument(cut(name, 80), near) for name, near in strange.items())
     unknown = (Fault("", one_line(text, 240)) for text in said)

@@ -360,7 +360,7 @@ async def _resolved(
         read = read_arguments(arguments)
         arguments = arguments if isinstance(read, str) else read
     # What an absent source had is searched too, and may have to be indexed for that.
-    searches_more = any(away.tools for away in absent) and folded.bridge.role(name) is not None
+    searches_more = absent and any(a.tools for a in absent) and folded.bridge.role(name)
     if searches_more or folded.may_block(name, arguments):
         return await asyncio.to_thread(
             folded.resolve, name, arguments, session=session, absent=absent
