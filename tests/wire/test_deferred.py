@@ -50,6 +50,14 @@ def test_a_plain_schema_goes_out_as_it_is(api: Any) -> None:
             {"type": "object", "properties": {"a b": {}, "c": {}}, "required": ["a b", "c"]},
             {"type": "object", "properties": {"c": {}}, "required": ["c"]},
         ),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": [["a"], {}, 1, "a"]},
+            {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+        ),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": "a"},
+            {"type": "object", "properties": {"a": {}}},
+        ),
     ],
 )
 def test_what_no_provider_takes_at_the_top_is_left_out(

@@ -65,9 +65,10 @@ def _accepted(schema: Json) -> dict[str, Json]:
     properties: Json = own.get("properties")
     named = properties if is_object(properties) else {}
     kept = {name: value for name, value in named.items() if _PROPERTY.match(name)}
+    required: Json = own.pop("required", None)
+    if is_array(required):
+        left = named.keys() - kept.keys()
+        own["required"] = [n for n in required if isinstance(n, str) and n not in left]
     if own == given and kept == properties and own.get("type") == "object":
         return dict(given)
-    required: Json = own.get("required")
-    if is_array(required):
-        own["required"] = [name for name in required if name in kept]
     return {**own, "type": "object", "properties": kept}
