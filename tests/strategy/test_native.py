@@ -492,6 +492,24 @@ def test_the_bridge_keeps_its_array_too_where_an_api_is_named() -> None:
     assert own.call("tool_search", query="song").found == ("play_song",)
 
 
+@pytest.mark.parametrize("model", [CLAUDE, GPT, ROUTED], ids=["references", "injection", "bridge"])
+def test_what_the_provider_runs_itself_follows_the_hosts_list_at_once(model: Model) -> None:
+    server = {"type": "mcp", "server_label": "files", "authorization": "old-token"}
+    renewed: Any = {**server, "authorization": "new-token"}
+    web = {"type": "web_search_20250305", "name": "web_search"}
+    own = talk(model, [server, web, *TOOLS])
+    before = own.folded.tools
+
+    own.tools[0] = renewed
+    own.tools.append(Tool("play_song", "Play a song."))
+    changed = own.assemble().tools
+    assert changed[: len(before)] == [renewed, *before[1:]]
+    del own.tools[:2]
+    assert own.assemble().tools == changed[2:]
+    assert own.folded.report.breaks == 2
+    assert "token" not in repr(own.folded.session)
+
+
 # ---- refusals and switches
 
 
