@@ -470,6 +470,18 @@ def test_a_tool_that_was_listed_openly_stays_so_and_is_no_reference() -> None:
     assert answer.result_content() == [{"type": "text", "text": answer.text}]
 
 
+def test_a_tool_that_was_deferred_stays_so_and_is_found_though_it_is_core_by_now() -> None:
+    own = talk(CLAUDE)
+    before = own.folded.tools
+    own.settings = replace(own.settings, core=("send_mail",))
+
+    assert own.assemble().tools == before
+    answer = answered(own.folded.resolve("tool_search", {"query": "send_mail"}))
+    assert answer.result_content() == [{"type": "tool_reference", "tool_name": "send_mail"}]
+    own.refuse()
+    assert own.assemble().tools[0]["name"] == "send_mail"
+
+
 def test_a_conversation_that_was_folded_stays_so_below_the_threshold_and_without_a_tool() -> None:
     own = Talk(list(TOOLS), Settings(ranker="bm25"), CLAUDE, context_length=1_000)
     before = own.folded.tools
