@@ -229,7 +229,7 @@ class Conversation:
             folded,
             session=self.session,
             listener=heard,
-            cut_off=reply.stop == "length",
+            cut_off=reply.stop in ("length", "refused"),
         )
         try:
             await batch.run()
