@@ -83,6 +83,9 @@ def anthropic_error(message: str) -> str:
         {"error": {"message": "Unknown parameter.", "param": "tools[3].defer_loading"}},
         {"error": {"message": "Missing namespace for function_call 'x'. It does not exist."}},
         {"detail": [{"loc": ["body", "tools", 0, "defer_loading"], "msg": "extra fields"}]},
+        {"error": {"message": "Unknown parameter: 'tools[0].execution'."}},
+        anthropic_error("tools.0.tool_search_tool_bm25_20251119: not a known tool"),
+        {"error": {"message": "Invalid value: 'tool_search_output'."}},
         "unknown field defer_loading",
         b"unknown variant `tool_search`",
         {"error": "tool_search is not supported"},
@@ -100,6 +103,17 @@ def test_a_400_that_names_what_defers_tools_is_known(body: Any) -> None:
         anthropic_error("messages.1: `thinking` is bound to a different conversation"),
         anthropic_error("prompt is too long: 210000 tokens > 200000 maximum"),
         {"error": {"message": "Rate limit", "code": 400}, "request": "… defer_loading …"},
+        {"error": {"message": "Invalid schema for function 'tool_search_issues': bad"}},
+        {"error": {"message": "Invalid schema for function 'jira__tool_search': bad"}},
+        {
+            "detail": [
+                {
+                    "loc": ["body", "max_tokens"],
+                    "msg": "Field required",
+                    "input": {"tools": [{"name": "a", "defer_loading": True}]},
+                }
+            ]
+        },
         "",
         None,
         [],

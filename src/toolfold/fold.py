@@ -20,7 +20,7 @@ from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.errors import ConfigError
 from toolfold.folded import Assembly, Folded, Report
-from toolfold.gate import judge, say_unmatched
+from toolfold.gate import GateVerdict, judge, say_unmatched
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
 from toolfold.session import Session
@@ -131,11 +131,14 @@ def fold(
         served = renamed_entries(entries, served_as)
         offered = _tools_of(served)
         verdict = judge(offered, costs, settings, context_length, stays=stays, whole=tokens_before)
+    stays = stays and settings.enabled != "off" and not is_folded
+    if stays:
+        verdict = _still_deferred(verdict, offered, session, (api, name))
 
     catalog = _catalog(offered, sources, lenient=lenient)
     strategy = strategy_of(settings, api, name)
     # A conversation that was folded stays so, even while nothing is left to fold.
-    active = bool(verdict.folded) or (stays and settings.enabled != "off" and not is_folded)
+    active = bool(verdict.folded) or stays
     if active and strategy.reveals and model:
         from toolfold.strategy.choice import warn_of_binding
 
@@ -217,6 +220,26 @@ def _strategy_name(
     from toolfold.strategy.choice import chosen_strategy
 
     return chosen_strategy(settings, provider, session, count)
+
+
+def _still_deferred(
+    verdict: GateVerdict, tools: Sequence[Tool], session: Session, now: tuple[str | None, str]
+) -> GateVerdict:
+    """Return a verdict that folds what the conversation's array defers, and goes on deferring.
+
+    Listed as core by now, such a tool could only be reached by being found.
+
+    Args:
+        verdict: What folds by itself.
+        tools: The tools of the scope.
+        session: The conversation so far.
+        now: The API and the strategy of this request.
+    """
+    sent = session.sent
+    if sent is None or (sent.api, sent.strategy) != now or not sent.deferred:
+        return verdict
+    still = frozenset(tool.name for tool in tools if tool.wire_name in sent.deferred)
+    return verdict if still <= verdict.folded else verdict._replace(folded=verdict.folded | still)
 
 
 def _is_tool_search(entry: Entry) -> bool:

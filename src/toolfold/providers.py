@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from toolfold._json_values import NotJsonError, parse
-from toolfold.tool import Json, ProviderApi, Shape, is_object
+from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
 __all__ = [
     "SHAPES",
@@ -89,8 +89,10 @@ _BOUND = ("claude-fable-5-1", "claude-opus-5-5", "claude-sonnet-5-5", "claude-ha
 """Models that refuse a replayed thinking block where the tools before it have changed."""
 
 _FIELDS = re.compile(
-    r"defer_loading|tool[_ ]references?\b|tool_search|tool_addition|tool_definition|inline-tools"
-    r"|missing namespace for function_call",
+    # Whole words, since a tool of the caller's may be called `tool_search_issues`.
+    r"(?<![\w-])(?:defer_loading|tool[_ ]references?|tool_search(?:_call|_output|_tool_\w+)?"
+    r"|tool_addition|tool_definition)(?![\w-])"
+    r"|inline-tools|\]\.(?:execution|namespace)\b|missing namespace for function_call",
     re.IGNORECASE,
 )
 _REFUSALS = frozenset({400, 422})
@@ -174,8 +176,15 @@ def _message(body: str | bytes | Json) -> str:
     if not is_object(error):
         return str(error)[:_READ_AT_MOST]
     named = [error.get(key) for key in ("message", "param", "code", "detail")]
-    said = " ".join(str(part) for part in named if part is not None)
+    said = " ".join(_without_input(part) for part in named if part is not None)
     return (said or str(error))[:_READ_AT_MOST]
+
+
+def _without_input(part: Json) -> str:
+    """Return a part of an error without the request, which some servers quote under `input`."""
+    faults = part if is_array(part) else [part]
+    kept = ({**fault, "input": None} if is_object(fault) else fault for fault in faults)
+    return " ".join(map(str, kept))
 
 
 def _begins(name: str, beginnings: Sequence[str]) -> bool:

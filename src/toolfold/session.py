@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 __all__ = ["SentArray", "Session", "SessionStore"]
 
@@ -36,7 +36,7 @@ class SentArray:
     digest: str
     """Names its bytes."""
 
-    records: tuple[tuple[str, str], ...] = ()
+    records: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """What each entry is called, and its JSON text, in order. Empty where the strategy changes
     its list, or nothing was folded: then there is nothing to go on with."""
 

@@ -127,7 +127,7 @@ def test_an_exception_to_the_order_is_one_that_is_still_made(name: str, other: s
         ("_json_values", {"errors"}),
         ("tool", {"errors", "_json_values"}),
         ("scope", {"errors", "tool"}),
-        ("wire", {"errors", "_json_values", "_memo", "tool", "wire"}),
+        ("wire", {"errors", "_bounds", "_json_values", "_memo", "tool", "wire"}),
         ("catalog", {"errors", "_memo", "scope", "tool", "wire"}),
         ("tokens", {"errors", "_json_values"}),
         ("_signature", {"_bounds", "_json_values", "_memo", "tool"}),

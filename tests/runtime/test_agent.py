@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -249,6 +251,23 @@ def test_a_reply_that_repeats_itself_without_end_is_cut() -> None:
     assert len(done.text) < 2_000
     assert done.usage.completion > 0
     assert babbler.closed
+
+
+@pytest.mark.parametrize("stop", ["length", "refused"])
+def test_a_call_that_was_cut_off_is_not_run(stop: Literal["length", "refused"]) -> None:
+    class CutOff(ScriptedModel):
+        async def stream(self, request: Request) -> AsyncIterator[TextDelta | Reply]:
+            async for event in super().stream(request):
+                is_call = isinstance(event, Reply) and event.message.calls
+                yield replace(event, stop=stop) if is_call else event
+
+    registry = Registry()
+    ran: list[object] = []
+    registry.tool(lambda day=None: ran.append(day), name="wipe")
+
+    wait(Agent(CutOff([calls(("wipe", "")), says("Never mind.")]), registry).run("go"))
+
+    assert ran == []
 
 
 # ---- small models

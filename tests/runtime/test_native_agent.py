@@ -20,6 +20,7 @@ from support.model_server import Fails, ModelServer, Raw, Received, Says, event,
 from toolfold import Settings
 from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, Registry
 from toolfold.runtime.conversation import Conversation
+from toolfold.runtime.message_json import message_from_json, message_to_json
 from toolfold.runtime.messages import Call, ResultMessage
 from toolfold.sources.calls import PendingCall
 from toolfold.tool import Tool
@@ -336,6 +337,29 @@ def test_whatever_provider_comes_next_gets_a_request_that_its_types_take(
         ]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("to", ["anthropic", "responses"])
+@pytest.mark.parametrize("of", ["anthropic", "responses", "openai"])
+def test_a_conversation_that_was_put_away_goes_on_anywhere(of: str, to: str) -> None:
+    async def main() -> Any:
+        script = (searches("exchange rate"), calls("get_exchange_rate", to="eur"), Says("1.1"))
+        with ModelServer(*script) as server:
+            async with client(server, of) as model:
+                before = Agent(model, tools(), settings=NATIVE).conversation()
+                await before.ask("Go.")
+        with ModelServer(Says("Hello again.")) as server:
+            async with client(server, to) as model:
+                after = Agent(model, tools(), settings=NATIVE).conversation()
+                after.messages = [message_from_json(message_to_json(m)) for m in before.messages]
+                await after.ask("Are you there?")
+        return server.requests[0].body
+
+    body = asyncio.run(main())
+
+    checked(judged(body))
+    listed = [tool.get("name") for tool in body["tools"]]
+    assert ("tool_call" in listed) == (of == "openai")
 
 
 def checked(body: Any) -> None:

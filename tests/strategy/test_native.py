@@ -470,6 +470,18 @@ def test_a_tool_that_was_listed_openly_stays_so_and_is_no_reference() -> None:
     assert answer.result_content() == [{"type": "text", "text": answer.text}]
 
 
+def test_a_tool_that_was_deferred_stays_so_and_is_found_though_it_is_core_by_now() -> None:
+    own = talk(CLAUDE)
+    before = own.folded.tools
+    own.settings = replace(own.settings, core=("send_mail",))
+
+    assert own.assemble().tools == before
+    answer = answered(own.folded.resolve("tool_search", {"query": "send_mail"}))
+    assert answer.result_content() == [{"type": "tool_reference", "tool_name": "send_mail"}]
+    own.refuse()
+    assert own.assemble().tools[0]["name"] == "send_mail"
+
+
 def test_a_conversation_that_was_folded_stays_so_below_the_threshold_and_without_a_tool() -> None:
     own = Talk(list(TOOLS), Settings(ranker="bm25"), CLAUDE, context_length=1_000)
     before = own.folded.tools
@@ -490,6 +502,24 @@ def test_the_bridge_keeps_its_array_too_where_an_api_is_named() -> None:
 
     assert own.assemble().tools == before
     assert own.call("tool_search", query="song").found == ("play_song",)
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, ROUTED], ids=["references", "injection", "bridge"])
+def test_what_the_provider_runs_itself_follows_the_hosts_list_at_once(model: Model) -> None:
+    server = {"type": "mcp", "server_label": "files", "authorization": "old-token"}
+    renewed: Any = {**server, "authorization": "new-token"}
+    web = {"type": "web_search_20250305", "name": "web_search"}
+    own = talk(model, [server, web, *TOOLS])
+    before = own.folded.tools
+
+    own.tools[0] = renewed
+    own.tools.append(Tool("play_song", "Play a song."))
+    changed = own.assemble().tools
+    assert changed[: len(before)] == [renewed, *before[1:]]
+    del own.tools[:2]
+    assert own.assemble().tools == changed[2:]
+    assert own.folded.report.breaks == 2
+    assert "token" not in repr(own.folded.session)
 
 
 # ---- refusals and switches

@@ -50,12 +50,40 @@ def test_a_plain_schema_goes_out_as_it_is(api: Any) -> None:
             {"type": "object", "properties": {"a b": {}, "c": {}}, "required": ["a b", "c"]},
             {"type": "object", "properties": {"c": {}}, "required": ["c"]},
         ),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": [["a"], {}, 1, "a"]},
+            {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+        ),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": "a"},
+            {"type": "object", "properties": {"a": {}}},
+        ),
     ],
 )
 def test_what_no_provider_takes_at_the_top_is_left_out(
     given_schema: Any, sent: Any, api: Any
 ) -> None:
     assert definition(Tool("t", "T.", given_schema), api)[KEYS[api]] == sent
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_nobody_sees_in_a_text_does_not_come_along(api: Any) -> None:
+    said = "Send\u200b mail.\U000e0041\x1b\n\tDear {name} – naïve 👩‍🚀"
+    takes = {"type": "object", "properties": {"a": {"type": "string", "description": said}}}
+
+    record = definition(Tool("t", said, takes), api)
+
+    seen = "Send mail.\n\tDear {name} – naïve 👩‍🚀"
+    assert record["description"] == seen
+    assert record[KEYS[api]]["properties"]["a"]["description"] == seen
+
+
+def test_a_schema_that_nests_deep_may_hold_what_nobody_sees() -> None:
+    takes: Any = {"type": "string", "description": "x\u200b"}
+    for _ in range(400):
+        takes = {"type": "object", "properties": {"a": takes}}
+
+    assert "\u200b" not in str(definition(Tool("t", "T.", takes), "anthropic-messages"))
 
 
 def test_marks_and_flags_of_the_caller_do_not_come_along() -> None:

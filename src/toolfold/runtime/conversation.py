@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 
 _CORRECTIONS_AT_MOST = 2
 _ENDED = ("end", "calls")
+_THROUGH_THE_BRIDGE = (prompts.TOOL_DESCRIBE, prompts.TOOL_CALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ class Conversation:
         trips = 0
         retries = _Retries()
         guard = LoopGuard()
-        self.session = self.session.moved_on()  # searches in vain count within one message
+        session = _taken_up(self.session, self.messages, agent.settings.bridge_prefix)
+        self.session = session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
         note = ""
         if agent.prefetch:
@@ -229,7 +231,7 @@ class Conversation:
             folded,
             session=self.session,
             listener=heard,
-            cut_off=reply.stop == "length",
+            cut_off=reply.stop in ("length", "refused"),
         )
         try:
             await batch.run()
@@ -274,6 +276,23 @@ class Conversation:
         )
         known = _names_of(folded) if agent.profile.recover else _nobody
         return await read_reply(agent.model, request, known, lambda t: emit(TextDelta(t)))
+
+
+def _taken_up(session: Session, messages: Sequence[Message], prefix: str) -> Session:
+    """Return a session that knows what was found, of a transcript that was put away, too.
+
+    Args:
+        session: The conversation so far; a new one where only its transcript was kept.
+        messages: The transcript.
+        prefix: What the names of the bridge's tools begin with.
+    """
+    if session != Session():
+        return session
+    names = prompts.bridge_names(prefix)
+    results = [message for message in messages if isinstance(message, ResultMessage)]
+    is_bridged = any(names.role(result.name) in _THROUGH_THE_BRIDGE for result in results)
+    found = (name for result in results for name in result.found or ())
+    return Session(bridged=is_bridged).reveal(found)
 
 
 @dataclass(slots=True)

@@ -3,12 +3,14 @@
 A provider caches a request from its beginning, and some models' reasoning is bound to what
 stood before it. So an entry that was sent keeps its place and its bytes until the conversation
 ends, whatever becomes of its tool, and every array that differs from the one before is counted.
+What a provider runs itself, such as its search of the web, is another matter: nobody asks us
+before it runs, so what the host takes away or changes there is gone or changed at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,6 +26,8 @@ from toolfold.wire.deferred import deferred_definition
 __all__ = ["ContinuedArray", "continued", "defined_tool", "definitions", "unkept"]
 
 _MARKS_AT_MOST = 4
+_PROVIDERS = " "
+"""What the keys of a provider's own entries begin with, and no name does."""
 _SAME: Memo[str, str] = Memo(65_536, room=24 * 1024 * 1024, size=len)
 """The texts of entries, so that conversations with the same tools share them."""
 
@@ -65,7 +69,8 @@ def continued(
     if not goes_on and form == "tool_reference":
         gone = _gone(session, folded, {key for key, _ in _keyed(fresh)})
         fresh += [deferred_definition(tool, api) for tool in gone]
-    tools = _merged(before, fresh)
+    ours = {key for key, _ in _keyed(change.provided)}
+    tools = _merged(before, fresh, ours)
     records = tuple((key, _shared(compact(tool))) for key, tool in _keyed(tools))
     guidance = sent.guidance if sent is not None and goes_on else change.guidance
     array = SentArray(
@@ -135,12 +140,23 @@ def _gone(session: Session, folded: Catalog, there: set[str]) -> list[Tool]:
     ]
 
 
-def _merged(before: Sequence[tuple[str, str]], fresh: Sequence[Json]) -> list[Json]:
-    """Return what was sent before, each entry as it was, and behind it what is new."""
+def _merged(
+    before: Sequence[tuple[str, str]], fresh: Sequence[Json], ours: Collection[str]
+) -> list[Json]:
+    """Return what was sent before, each entry as it was, and behind it what is new.
+
+    Args:
+        before: What was sent before.
+        fresh: What would be sent now.
+        ours: Which entries of the provider's own kinds are of our making.
+    """
     now = dict(_keyed(fresh))
     known = dict(before)
     tools: list[Json] = []
     for key, text in before:
+        if key.startswith(_PROVIDERS) and key not in ours:
+            tools.extend([now[key]] if key in now else ())
+            continue
         is_same = key in now and compact(now[key]) == text
         tools.append(now[key] if is_same else parse(text))
     new = [record for key, record in now.items() if key not in known]
@@ -168,7 +184,7 @@ def _key(record: Json) -> str:
     if isinstance(name, str) and kind in (None, "function", "custom"):
         return name
     said = [fields.get(key) for key in ("type", "name", "server_label", "mcp_server_name")]
-    return " ".join(["", *(str(part) for part in said if part is not None)])
+    return _PROVIDERS + " ".join(str(part) for part in said if part is not None)
 
 
 def _within_marks(records: Sequence[Json], room: int) -> list[Json]:

@@ -211,6 +211,14 @@ def test_marks_of_the_host_count_and_there_are_never_more_than_four() -> None:
     assert marks(body) == ["tools 0", "tools 1", "tools 2", "system 0"]
 
 
+def test_a_host_that_marks_more_than_four_gets_no_mark_of_ours() -> None:
+    tools = [{**TOOLS[0], "name": f"t{i}", "cache_control": EPHEMERAL} for i in range(4)]
+
+    body = sent(CONVERSATION, "anthropic", tools=tools, parameters={"cache_control": EPHEMERAL})
+
+    assert marks(body) == ["tools 0", "tools 1", "tools 2", "tools 3"]
+
+
 def test_without_the_cache_nothing_is_marked() -> None:
     body = sent(CONVERSATION, "anthropic", system="Be brief.", tools=TOOLS, cache=False)
 

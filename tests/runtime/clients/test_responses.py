@@ -216,3 +216,24 @@ def test_a_reply_in_one_piece_is_the_same_as_one_in_many() -> None:
     streamed = asked(Raw([event(e, e["type"]) for e in responses_events(said)]), "responses")
 
     assert whole == streamed
+
+
+@pytest.mark.parametrize("details", [None, {}, {"reason": "something_new"}])
+def test_a_reply_that_is_not_complete_was_cut_off_whatever_the_reason_is_called(
+    details: Any,
+) -> None:
+    begun = call("", status="in_progress")
+    reply = read(
+        told("output_item.added", output_index=0, item=begun),
+        told("incomplete", response={"status": "incomplete", "incomplete_details": details}),
+    )
+
+    assert reply.stop == "length"
+
+
+def test_a_call_is_one_call_where_the_end_counts_the_items_in_another_way() -> None:
+    made = call("{}")
+
+    reply = read(told("output_item.done", output_index=1, item=made), completed(made))
+
+    assert reply.message.calls == (Call("add", "{}", "c1"),)

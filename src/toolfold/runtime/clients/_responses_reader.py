@@ -160,8 +160,13 @@ class ResponsesReader(ReplyReader):
         self._count(response.get("usage"))
         self._reason = _text(_object(response.get("incomplete_details")).get("reason"))
         self._is_completed = status in ("completed", "")
+        if status == "incomplete" and self._reason not in _STOPS:
+            self._reason = "max_output_tokens"  # whatever it is called: the end is missing
         text = ""
-        for place, item in enumerate(_objects(output)):
+        places = {_text(item.raw.get("id")): place for place, item in self._items.items()}
+        places.pop("", None)
+        for number, item in enumerate(_objects(output)):
+            place = places.get(_text(item.get("id")), number)  # not every server counts alike
             if place not in self._items or not self._items[place].is_whole:
                 text += self._done(place, item)
         self.is_ended = self.is_over = self.is_begun = True

@@ -194,7 +194,7 @@ def _marked_tools(tools: list[Json], marks: int) -> tuple[list[Json], int]:
 def _mark_messages(messages: list[dict[str, Json]], marks: int) -> None:
     """Mark the conversation's end, and its end of one reply ago."""
     asked = [message for message in messages if message["role"] == "user"]
-    for message in asked[::-1][: min(marks, 2)]:
+    for message in asked[::-1][: max(min(marks, 2), 0)]:
         message["content"][-1] = {**message["content"][-1], **_MARK}
 
 
