@@ -12,6 +12,8 @@ from catalog import Tool, schema_parameters
 from dataset import DATA, passage
 from tokenizers import Tokenizer
 
+from toolfold.search._each_word import WordVectors
+
 QUERY, PASSAGE = 64, 112
 
 
@@ -36,6 +38,15 @@ class Encoder:
     def has_word(self, word: str) -> bool:
         """Take every word for known: it reads them in pieces."""
         return True
+
+    def words(self, text: str) -> WordVectors:
+        """Say nothing of single words: it has no vectors of them."""
+        none = np.zeros(0, np.float32)
+        return WordVectors(np.zeros((0, len(self.query(text))), np.float32), none, none)
+
+    def names(self, names: Sequence[str]) -> np.ndarray:
+        """Embed the names of tools."""
+        return self._embed([*names, "name"], QUERY)[: len(names)]
 
     def tools(self, tools: Sequence[Any]) -> np.ndarray:
         """Embed tools of the package."""

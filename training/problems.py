@@ -22,7 +22,7 @@ from text import words
 SIZES = (1, 2, 4, 8, 15, 40, 120, 400, 1500, 5000)
 """How many tools a catalog has."""
 
-REQUESTS = 30
+REQUESTS = 24
 """Requests of each source at each size."""
 
 TOGETHER = {1: 1, 2: 2, 4: 3, 8: 5, 15: 10}
@@ -34,10 +34,16 @@ NEAR = (0.4, 0.5, 0.6)
 MISSES = ((0.2, 0.35), (0.3, 0.45))
 """How near a tool is to one that serves a request where it is a near miss."""
 
-NEIGHBOURS = 12_000
+NEIGHBOURS = 5_000
 """Of so many tools the near misses are taken."""
 
+TOOLS_AROUND, SERVER_AT_MOST = 2_000, 150
+"""So many tools of each vendor's catalog stand around, of servers that have no more than these."""
+
 VENDORS = ("aws", "google", "toucan-mcp", "toolsdk-registry", "docker-mcp-registry")
+FAMILY_SIZES = (0, 0, 120, 400, 1500, 5000)
+"""How many tools stand in the catalogs of a family; 0 are its own alone."""
+
 INFRASTRUCTURE = ("aws",)
 """Catalogs that serve nobody's everyday requests."""
 
@@ -54,6 +60,8 @@ class Problem(NamedTuple):
     tools: list[Tool]
     queries: list[str]
     gold: list[list[int]]
+    source: str = ""
+    """Who wrote it, where a group has several sources; else the group's name."""
 
 
 class Asked(NamedTuple):
@@ -90,8 +98,18 @@ class Pool:
             for i, c in enumerate(self.catalog):
                 if c == catalog:
                     by_server[self.tools[i].server].append(i)
-            self.servers[catalog] = list(by_server.values())
+            self.servers[catalog] = self._some(list(by_server.values()))
         self._vendors()
+
+    @staticmethod
+    def _some(servers: list[list[int]]) -> list[list[int]]:
+        """Return some of the servers: each of their tools is read and embedded, which takes time."""
+        random.Random(77).shuffle(servers)
+        kept: list[list[int]] = []
+        for server in servers:
+            if len(server) <= SERVER_AT_MOST and sum(map(len, kept)) < TOOLS_AROUND:
+                kept.append(server)
+        return kept
 
     def _pairs(self, is_fold: bool) -> None:
         for row in rows(DATA / "pairs.jsonl.gz"):
@@ -253,6 +271,172 @@ class Pool:
                     yield self._problem(f"{kind}, none", found[:size], asking, True, draw)
 
 
+class Families:
+    """Problems of tools that are siblings, and of requests that were written to be unserved.
+
+    Args:
+        pool: The tools to stand around, and their vectors.
+        embed: Returns the unit vectors of tools.
+        seed: Of what is drawn.
+    """
+
+    def __init__(
+        self, pool: Pool, embed: Callable[[Sequence[Tool]], np.ndarray], seed: int = 11
+    ) -> None:
+        self._pool = pool
+        self._embed = embed
+        self._draw = random.Random(seed)
+        self._kinds = [pool.servers[c] for c in (*VENDORS, "toolbench")]
+        self._families = written.families()
+        self._all = [m.tool for own in self._families.values() for m in own]
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield every kind of problem of every family."""
+        for key, members in sorted(self._families.items()):
+            for voice in ("people", "asked"):
+                yield from self._served(key[0], members, voice)
+                yield from self._far(f"family, {voice}", key[0], members, voice, 10)
+                chosen = self._draw.sample(members, min(11, len(members)))
+                others = [m.tool for m in members]
+                for one in chosen:
+                    yield from self._few(f"family, {voice}", key[0], one, others, voice)
+        yield from self._several()
+        yield from self._older()
+        yield from self._unserved()
+
+    def _served(
+        self, source: str, members: Sequence[written.Member], voice: str
+    ) -> Iterator[Problem]:
+        tools = [m.tool for m in members]
+        pairs = [(q, m.tool) for m in members for q in said(m, voice)]
+        group = f"family, {voice}"
+        for size in FAMILY_SIZES:
+            chosen = self._draw.sample(pairs, min(18, len(pairs)))
+            wanted = max(size - len(tools), 0)
+            if size and size <= 400 and self._draw.random() < 0.5:
+                around = self._draw.sample(self._all, min(len(self._all), wanted))
+            else:
+                around = self._vendors(wanted)
+            is_named = self._draw.random() < 0.75
+            yield self._problem(group, [*tools, *around], chosen, source, is_named)
+        chosen = self._draw.sample(pairs, min(35, len(pairs)))
+        for i in range(0, len(chosen), 5):
+            part = chosen[i : i + 5]
+            few = self._draw.sample(tools, min(self._draw.choice((1, 3, 6, 12)), len(tools)))
+            yield self._problem(group, [*(t for _, t in part), *few], part, source, True)
+
+    def _far(
+        self, group: str, source: str, members: Sequence[written.Member], voice: str, count: int
+    ) -> Iterator[Problem]:
+        """Yield the requests of a family with tools of others that are not near to its own."""
+        for size in (1, 4, 15, 40, 120, 400, 1500, 5000):
+            chosen = self._draw.sample(members, min(count, len(members)))
+            around = self._vendors(2 * size + 20)
+            near = (self._embed(around) @ self._embed([m.tool for m in chosen]).T).max(1)
+            limit = self._draw.choice(NEAR)
+            far = [t for t, n in zip(around, near.tolist(), strict=True) if n < limit][:size]
+            asked = [(self._draw.choice(said(m, voice)), None) for m in chosen]
+            if far:
+                yield self._problem(f"{group}, none", far, asked, source, True)
+
+    def _few(
+        self, group: str, source: str, one: written.Member, others: Sequence[Tool], voice: str
+    ) -> Iterator[Problem]:
+        """Yield a request with a few tools that do something else, and with its own among them."""
+        rest = [t for t in others if t != one.tool]
+        few = self._draw.sample(rest, min(len(rest), self._draw.choice((1, 1, 2, 3, 5))))
+        query = self._draw.choice(said(one, voice))
+        if few:
+            yield self._problem(f"{group}, near, none", few, [(query, None)], source, False)
+            served = [one.tool, *few[1:]]
+            yield self._problem(f"{group}, near", served, [(query, one.tool)], source, False)
+
+    def _older(self) -> Iterator[Problem]:
+        """Yield requests whose tools a table has seen, where they are not among the tools."""
+        every = written.families("")
+        for file in sorted({file for file, _ in every if file < "k"}):
+            members = [m for key, own in every.items() if key[0] == file for m in own]
+            vectors = self._embed([m.tool for m in members])
+            for voice in ("people", "asked"):
+                group = f"older, {voice}"
+                yield from self._far(group, file, members, voice, 10)
+                for i in self._draw.sample(range(len(members)), min(36, len(members))):
+                    near = vectors @ vectors[i]
+                    low, high = self._draw.choice(((0.1, 0.3), (0.2, 0.45), (0.3, 0.5)))
+                    around = np.flatnonzero((near > low) & (near < high)).tolist()
+                    others = [members[j].tool for j in around]
+                    yield from self._few(group, file, members[i], others, voice)
+
+    def _several(self) -> Iterator[Problem]:
+        by_server = {server: own for (_, server), own in written.families("").items()}
+        asked: dict[str, list[tuple[str, list[Tool]]]] = defaultdict(list)
+        for server, request, names in written.several():
+            own = {m.tool.name: m.tool for m in by_server.get(server, ())}
+            if all(name in own for name in names):
+                asked[server].append((request, [own[name] for name in names]))
+        for server, pairs in sorted(asked.items()):
+            tools = [m.tool for m in by_server[server]]
+            for size in (0, 300, 1500):
+                catalog = self._catalog([*tools, *self._vendors(size)])
+                place = {tool: i for i, tool in enumerate(catalog)}
+                gold = [[place[t] for t in golds] for _, golds in pairs]
+                yield Problem("several", catalog, [q for q, _ in pairs], gold, server)
+
+    def _unserved(self) -> Iterator[Problem]:
+        """Yield catalogs of every size with requests that were written to be served by none."""
+        technical = [self._pool.servers[c] for c in ("aws", "google", "toolsdk-registry")]
+        for (kind, voice), queries in sorted(written.unserved().items()):
+            for size in SIZES:
+                for turn in range(6 if size < 40 else 3):
+                    asked = self._draw.sample(queries, 6 if size < 40 else 14)
+                    if size <= 400 and turn % 2:
+                        own = self._draw.choice(list(self._families.values()))
+                        around = [m.tool for m in own]
+                        around += self._draw.sample(self._all, size) if len(own) < size else []
+                        around = self._draw.sample(around, size)
+                    else:
+                        around = self._vendors(size, self._draw.choice(technical))
+                    yield self._problem(
+                        f"unserved {kind}, {voice}, none",
+                        around,
+                        [(q, None) for q in asked],
+                        kind,
+                        True,
+                    )
+
+    def _vendors(self, count: int, servers: list[list[int]] | None = None) -> list[Tool]:
+        """Return some tools of vendors, whole servers of them."""
+        servers = servers or self._draw.choice(self._kinds)
+        found: list[int] = []
+        while len(found) < count:
+            found += self._draw.choice(servers)
+            if self._draw.random() < 0.02:
+                servers = self._draw.choice(self._kinds)
+        return [self._pool.tools[i] for i in found[:count]]
+
+    def _catalog(self, tools: Sequence[Tool]) -> list[Tool]:
+        found = list(dict.fromkeys(tools))
+        self._draw.shuffle(found)
+        return found
+
+    def _problem(
+        self, group: str, tools: Sequence[Tool], asked: Sequence[tuple[str, Tool | None]],
+        source: str, is_named: bool,
+    ) -> Problem:  # fmt: skip
+        catalog = self._catalog(tools)
+        place = {tool: i for i, tool in enumerate(catalog)}
+        shown = (
+            catalog if is_named else [Tool(t.name, t.description, t.parameters) for t in catalog]
+        )
+        gold = [[place[tool]] if tool else [] for _, tool in asked]
+        return Problem(group, shown, [q for q, _ in asked], gold, source)
+
+
+def said(member: written.Member, voice: str) -> tuple[str, ...]:
+    """Return what is asked of a tool, in people's words or as a model asks."""
+    return member.requests if voice == "people" else member.asked
+
+
 def several(found: Sequence[Asked], draw: random.Random) -> Asked:
     """Make a request with several needs out of single ones."""
     chosen = draw.sample(found, draw.choice((2, 2, 3)))
@@ -288,4 +472,4 @@ def dev(is_fold: bool) -> Iterator[Problem]:
         yield Problem("written", tools, [queries[i] for i in own], [[owner[i]] for i in own])
 
 
-__all__ = ["CORPORA", "Pool", "Problem", "dev"]
+__all__ = ["CORPORA", "Families", "Pool", "Problem", "dev"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import dataset
 from catalog import Tool, rows
 
-REQUESTS = Path(__file__).parent / "requests"
+HERE = Path(__file__).parent
+REQUESTS = HERE / "requests"
 
 
 def written() -> tuple[list[Tool], list[str], list[int]]:
@@ -26,6 +30,46 @@ def written() -> tuple[list[Tool], list[str], list[int]]:
             queries += own
             gold += [len(tools) - 1] * len(own)
     return tools, queries, gold
+
+
+class Member(NamedTuple):
+    """A tool of a family, and what is asked of it."""
+
+    tool: Tool
+    requests: tuple[str, ...]
+    """In people's words."""
+    asked: tuple[str, ...]
+    """As a model asks."""
+
+
+def families(first: str = "k") -> dict[tuple[str, str], list[Member]]:
+    """Return the tools of each server of the files from `first` on, by file and server.
+
+    No table has seen any of those from `k` on.
+    """
+    found: dict[tuple[str, str], list[Member]] = defaultdict(list)
+    for path in sorted(REQUESTS.glob("*.jsonl")):
+        for row in rows(path) if path.stem >= first else ():
+            parameters = tuple((str(name), "") for name in row["parameters"])
+            tool = Tool(row["name"], row["description"], parameters, row.get("server") or "")
+            own = Member(tool, tuple(row["requests"]), tuple(row.get("asked", ())))
+            found[path.stem, tool.server].append(own)
+    return found
+
+
+def several() -> Iterator[tuple[str, str, list[str]]]:
+    """Yield requests that need several tools: server, request, the tools' names."""
+    for row in rows(HERE / "several.jsonl"):
+        yield row["server"], row["request"], row["tools"]
+
+
+def unserved() -> dict[tuple[str, str], list[str]]:
+    """Return requests that no tool serves, by kind and whose words they are."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows(HERE / "unserved.jsonl"):
+        found[row["kind"], "people"].append(row["request"])
+        found[row["kind"], "asked"].append(row["asked"])
+    return found
 
 
 def part(tool: Tool) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfold._memo import Memo
 from toolfold.search._document import english_fields
+from toolfold.search._each_word import WordVectors
 from toolfold.search._pieces import Pieces, lead
 from toolfold.tool import Tool
 
@@ -29,6 +30,7 @@ WEIGHTS = Path(__file__).with_name("weights")
 
 _FIELD_LIMITS = (12, 8, 30, 40, 20, 32)
 _QUERY_LIMIT = 96
+_REQUESTS_KEPT = 8
 
 
 class Table:
@@ -47,11 +49,14 @@ class Table:
             self._doc_weights = arrays["doc_weight"].astype(np.float32) * self._scales
             self._doc_mass = arrays["doc_weight"].astype(np.float32)
             self._query_weights = arrays["query_weight"].astype(np.float32) * self._scales
+            self._query_mass = np.abs(self._query_weights)
             self._gain = arrays["gain"].astype(np.float32)
             self._power = arrays["power"].astype(np.float32)
             self.version = str(arrays["version"])
         vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
         self._pieces = Pieces(vocabulary)
+        # A request is embedded as a whole and then read word by word.
+        self._request = lru_cache(maxsize=_REQUESTS_KEPT)(self._read)
 
     @property
     def dimensions(self) -> int:
@@ -66,11 +71,45 @@ class Table:
         """Return the unit vector of a request; zero where no word of it is known."""
         import numpy as np
 
-        rows = self._pieces.rows(text, _QUERY_LIMIT)
+        rows, vectors = self._request(text)
         if not rows:
             return np.zeros(self.dimensions, np.float32)
-        vector = self._query_weights[rows] @ self._vectors[rows].astype(np.float32)
+        vector = self._query_weights[rows] @ vectors
         return vector / max(sqrt(float(vector @ vector)), 1e-6)
+
+    def words(self, text: str) -> WordVectors:
+        """Return the vectors of a request's pieces, each once."""
+        import numpy as np
+
+        rows, vectors = self._request(text)
+        places = {row: i for i, row in enumerate(rows)}
+        if len(places) < len(rows):
+            rows, vectors = list(places), vectors[list(places.values())]
+        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), np.float32(1e-6))
+        mass = self._query_mass[rows] * lengths
+        return WordVectors(vectors, lengths, mass / max(float(mass.sum()), 1e-6))
+
+    def _read(self, text: str) -> tuple[list[int], NDArray[np.float32]]:
+        import numpy as np
+
+        rows = self._pieces.rows(text, _QUERY_LIMIT)
+        return rows, self._vectors[rows].astype(np.float32)
+
+    def names(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """Return the unit vectors of tools' names, one a row; zero where no word is known."""
+        import numpy as np
+
+        out = np.zeros((len(names), self.dimensions), np.float32)
+        rows = [list(dict.fromkeys(self._pieces.rows(name, _FIELD_LIMITS[0]))) for name in names]
+        filled = [i for i, own in enumerate(rows) if own]
+        if not filled:
+            return out
+        flat = [row for own in rows for row in own]
+        starts = np.cumsum([0, *(len(rows[i]) for i in filled[:-1])])
+        weighed = self._vectors[flat].astype(np.float32) * self._doc_weights[flat, None]
+        sums = np.add.reduceat(weighed, starts, axis=0)
+        out[filled] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
+        return out
 
     def tool(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the unit vector of a tool, given its field texts."""

@@ -25,6 +25,7 @@ FEATURES = (
     "name_said", "name_share", "lex_rank", "dense_rank", "clause_cosine", "clause_gap",
     "clause_lex", "clause_coverage", "clause_rank", "best_coverage", "best_cosine", "best_z",
     "length", "clauses", "size", "head_coverage", "head_gap", "verb", "source_gap",
+    "against", "met", "name_cosine",
 )  # fmt: skip
 """What speaks for a candidate, in the order of the network's inputs."""
 
@@ -55,7 +56,7 @@ _OF_THE_BEST = [
     _COLUMN[name]
     for name in (
         "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
-        "best_coverage", "best_cosine", "length", "size",
+        "best_coverage", "best_cosine", "length", "size", "against", "met", "name_cosine",
     )
 ]  # fmt: skip
 
@@ -104,12 +105,18 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
     ordered = np.sort(scores)[::-1]
     best = float(ordered[0])
     ahead = best - float(ordered[min(COMPARED_WITH, len(ordered) - 1)])
+    next_behind = best - float(ordered[min(1, len(ordered) - 1)])
     coverage, cosine = row[_COLUMN["coverage"]], row[_COLUMN["cosine"]]
+    size = row[_COLUMN["size"]]
     # Among few tools little nearness tells much: what stands out there need not be near.
-    few = FEW_TOOLS / (FEW_TOOLS + 10 ** (SIZE_DECADES * row[_COLUMN["size"]]))
-    rest = (best / SCORES, ahead / SCORES, coverage * cosine, few, few * cosine)
+    few = FEW_TOOLS / (FEW_TOOLS + 10 ** (SIZE_DECADES * size))
     picked = [row[column] for column in _OF_THE_BEST]
-    return np.array([*picked, *rest, few * ahead / SCORES], dtype=np.float32)
+    rest = (
+        best / SCORES, ahead / SCORES, min(next_behind / SCORES, 1.0),
+        few, few * cosine, few * ahead / SCORES,
+        coverage * cosine, coverage * row[_COLUMN["length"]], size * cosine, size * coverage,
+    )  # fmt: skip
+    return np.array([*picked, *rest], dtype=np.float32)
 
 
 @lru_cache(maxsize=1)

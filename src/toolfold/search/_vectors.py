@@ -88,6 +88,10 @@ class Vectors:
         mean, deviation = self._spread(own.astype(np.float64))
         return Near(np.concatenate(found), best, mean, deviation)
 
+    def at(self, places: NDArray[np.intp]) -> Floats:
+        """Return the vectors of the tools at some places, one a row."""
+        return self._matrix[places]
+
     def exact(self, queries: Floats, places: Sequence[int] | NDArray[Any]) -> Floats:
         """Return the cosines of queries (rows) with the tools at some places (columns)."""
         return queries @ self._matrix[places].T

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from toolfold.search._build import index_arrays
 from toolfold.search._clauses import clauses
 from toolfold.search._dense import table
+from toolfold.search._each_word import EachWord, WordEmbedder
 from toolfold.search._lexicon import readings
 from toolfold.search._scorer import FEATURES, NAME_SHARE, SIZE_DECADES, Scorer, scorer
 from toolfold.search._sources import SourceMeans
@@ -107,7 +108,7 @@ class Hybrid:
         )
 
 
-class Embedder(Protocol):
+class Embedder(WordEmbedder, Protocol):
     """What embeds requests."""
 
     def query(self, text: str) -> Floats:
@@ -157,6 +158,7 @@ class HybridSearcher:
         self._spelling = Spelling(words.__contains__, model.has_word)
         self._scorer = scorer
         self._sources = sources
+        self._each_word = EachWord(model, names)
         self._names = names
         # The kind of each tool's verb, looked at when first needed: -1 until then.
         self._kinds: NDArray[np.int8] = np.full(len(names), -1, dtype=np.int8)
@@ -239,7 +241,8 @@ class HybridSearcher:
             is_chosen[self._best(scores, CLAUSE_CANDIDATES if i else CANDIDATES)] = True
         places = np.flatnonzero(is_chosen)
         said = self._words.coverage(terms, places)
-        cosine = self._vectors.exact(vectors, places)
+        own_vectors = self._vectors.at(places)
+        cosine = vectors @ own_vectors.T
         rows = slice(1, None) if len(texts) > 1 else slice(0, 1)
 
         tops = [max(float(scores.max()), LEAST) for scores in lexical]
@@ -257,7 +260,14 @@ class HybridSearcher:
             + COVERAGE_SHARE * clause_coverage
         )
         lex_rank, dense_rank, *ranks = _ranks(np.vstack((lex, whole, simple)))
+        each = None
+        if len(texts) == 1:
+            # Of several needs every tool meets but one: their words together say little.
+            each = self._each_word.evidence(query, vectors[0], own_vectors, places)
         features: dict[str, Any] = {
+            "against": each.against if each else 0.0,
+            "met": each.met if each else 0.0,
+            "name_cosine": each.name_cosine if each else 0.0,
             "lex_top": lex / tops[0],
             "lex_log": np.log1p(lex) / LOGARITHMS,
             "coverage": coverage,
