@@ -286,6 +286,15 @@ def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
             "arguments; or answer in plain words.",
         ),
         (
+            prompts.call_in_prose("fly"),
+            'Nothing was run: your message only shows a call of "fly". If you mean it, make it as '
+            "a tool call, without words around it; if not, answer in plain words.",
+        ),
+        (
+            prompts.no_such_call("so.\n- a(b)"),
+            "Nothing was run: so.\n- a(b)\nCall one of these now, by its exact name.",
+        ),
+        (
             prompts.again(3),
             "(You have made the same calls 3 times. Do something else, or answer with what you "
             "have.)",

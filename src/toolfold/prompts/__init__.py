@@ -98,8 +98,10 @@ from toolfold.prompts.calls import (
 from toolfold.prompts.conversation import (
     LEFT_OUT,
     again,
+    call_in_prose,
     found_earlier,
     may_help,
+    no_such_call,
     result_earlier,
     unreadable_call,
 )
@@ -222,6 +224,7 @@ __all__ = [
     "bridge_in_bridge",
     "bridge_names",
     "call_directly",
+    "call_in_prose",
     "call_tool",
     "content_left_out",
     "content_link",
@@ -264,6 +267,7 @@ __all__ = [
     "needs_left_out",
     "no_match",
     "no_object",
+    "no_such_call",
     "not_an_option",
     "not_available",
     "not_connected",

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from toolfold.prompts.bridge_tools import DEFAULT_NAMES, BridgeNames
 from toolfold.prompts.wording import quoted
 
-__all__ = ["LEFT_OUT", "again", "found_earlier", "may_help", "result_earlier", "unreadable_call"]
+__all__ = [
+    "LEFT_OUT",
+    "again",
+    "call_in_prose",
+    "found_earlier",
+    "may_help",
+    "no_such_call",
+    "result_earlier",
+    "unreadable_call",
+]
 
 
 def unreadable_call(name: str, *, exists: bool | None = None) -> str:
@@ -33,6 +42,23 @@ def unreadable_call(name: str, *, exists: bool | None = None) -> str:
         "tool, or the call cannot be read. Call a tool by its exact name, with one JSON object "
         "of arguments; or answer in plain words."
     )
+
+
+def call_in_prose(name: str) -> str:
+    """Return the correction of a message that holds a call's JSON among words."""
+    return (
+        f"Nothing was run: your message only shows a call of {quoted(name)}. If you mean it, make "
+        "it as a tool call, without words around it; if not, answer in plain words."
+    )
+
+
+def no_such_call(answer: str) -> str:
+    """Return the correction of a message that was meant as a call of what there is not.
+
+    Args:
+        answer: What such a call is answered with, signatures of near tools in it.
+    """
+    return f"Nothing was run: {answer}\nCall one of these now, by its exact name."
 
 
 def may_help(signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolfold import prompts
+from toolfold.answer import Answer
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
@@ -150,7 +151,7 @@ class Conversation:
         self.session = self.session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
         note = ""
-        if agent.prefetch:
+        if agent.prefetches:
             note, hits = await asyncio.to_thread(prefetched, folded, text)
             self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
         self.messages.append(UserMessage(text, note))
@@ -172,7 +173,7 @@ class Conversation:
             self.messages.append(reply.message)
             emit(reply)
             if not reply.message.calls:
-                correction = _correction(reply, folded) if agent.profile.recover else None
+                correction = await self._correction(reply, folded, is_first=corrections == 0)
                 if correction is None or corrections == _CORRECTIONS_AT_MOST:
                     return done("end" if reply.stop == "calls" else reply.stop)
                 corrections += 1
@@ -188,6 +189,12 @@ class Conversation:
                 assert isinstance(last, ResultMessage)
                 self.messages[-1] = replace(last, text=f"{last.text}\n{warned}")
             folded = self._assemble()
+
+    async def _correction(self, reply: Reply, folded: Folded, *, is_first: bool) -> str | None:
+        """Return what to tell the model about a reply without calls, where something is."""
+        if not self.agent.profile.recover or reply.stop != "end":
+            return None
+        return await asyncio.to_thread(_correction, reply.message.text, folded, is_first)
 
     def _assemble(self) -> Folded:
         """Return what the model sees now: the last fold again while the live tools are the same."""
@@ -249,8 +256,21 @@ def _nobody(name: str) -> bool:
     return False
 
 
-def _correction(reply: Reply, folded: Folded) -> str | None:
-    """Return what to tell a model whose text was meant as a call, where it was."""
+def _correction(text: str, folded: Folded, is_first: bool) -> str | None:
+    """Return what to tell a model whose text was meant as a call, where it was.
+
+    A call that only stands among words is asked about once: it may be a quotation after all.
+    """
     known = _names_of(folded)
-    tried = attempted_call(reply.message.text, known) if reply.stop == "end" else None
-    return None if tried is None else prompts.unreadable_call(tried, exists=known(tried))
+    tried = attempted_call(text, known)
+    if tried is None or (tried.in_prose and not is_first):
+        return None
+    exists = known(tried.name)
+    if not exists and tried.name:
+        answer = folded.resolve(tried.name, tried.arguments)
+        # Signatures of what may be meant stand on lines of their own.
+        if isinstance(answer, Answer) and "\n" in answer.text:
+            return prompts.no_such_call(answer.text)
+    if exists and tried.in_prose:
+        return prompts.call_in_prose(tried.name)
+    return prompts.unreadable_call(tried.name, exists=exists)
