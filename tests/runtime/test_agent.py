@@ -366,6 +366,68 @@ def test_a_made_up_call_in_text_is_answered_with_the_signatures_it_may_mean() ->
     assert any(line.startswith("- create_event(title: string") for line in signatures)
 
 
+@pytest.mark.parametrize("how", ["direct", "tool_call"])
+def test_a_small_model_that_repeats_what_worked_does_it_once_and_is_told(how: str) -> None:
+    lunch = {"title": "Lunch"}
+    again = ("create_event", lunch)
+    if how == "tool_call":
+        again = ("tool_call", {"name": "create_event", "arguments": lunch})
+    registry = calendar()
+    agent = agent_of(
+        calls(("create_event", lunch)), calls(again), says("Lunch is in."),
+        calls(again), says("Two."),
+        registry=registry, profile=SMALL,
+    )  # fmt: skip
+    conversation = agent.conversation()
+
+    done = wait(conversation.ask("Lunch"))
+
+    assert (done.text, done.round_trips) == ("Lunch is in.", 3)
+    *_, refused, told, _ = conversation.messages
+    assert isinstance(refused, ResultMessage)
+    assert refused.text == "Not run again: this very call has just been made, and it worked."
+    assert isinstance(told, UserMessage)
+    assert told.note == (
+        "It is done: create_event has run. Do not call it again. Say in one sentence what was "
+        "done, or go on with what is left."
+    )
+    assert wait(agent.call("list_events")).text == '["Lunch"]'
+    wait(conversation.ask("Once more"))
+    assert wait(agent.call("list_events")).text == '["Lunch","Lunch"]'
+
+
+def test_what_reads_fails_or_differs_may_be_called_again() -> None:
+    registry = calendar()
+
+    @registry.tool
+    def fails(title: str) -> str:
+        """Fail."""
+        raise ValueError(title)
+
+    again = [
+        calls(("list_events", {})), calls(("list_events", {})),
+        calls(("fails", {"title": "a"})), calls(("fails", {"title": "a"})),
+        calls(("create_event", {"title": "a"})), calls(("create_event", {"title": "b"})),
+        calls(("create_event", {"title": "a"})),
+    ]  # fmt: skip
+    conversation = agent_of(*again, says("Done."), registry=registry, profile=SMALL).conversation()
+
+    wait(conversation.ask("Go"))
+
+    results = [m.text for m in conversation.messages if isinstance(m, ResultMessage)]
+    assert len(results) == 7
+    assert not any("Not run again" in text for text in results)
+
+
+def test_a_model_of_another_profile_may_repeat_itself() -> None:
+    lunch = ("create_event", {"title": "Lunch"})
+    conversation = agent_of(calls(lunch), calls(lunch), says("Twice.")).conversation()
+
+    wait(conversation.ask("Lunch, twice"))
+
+    assert wait(conversation.agent.call("list_events")).text == '["Lunch","Lunch"]'
+
+
 def test_the_small_profile_names_likely_tools_unless_the_agent_says() -> None:
     def note(**options: object) -> str:
         conversation = agent_of(says("Done."), **options).conversation()  # type: ignore[arg-type]

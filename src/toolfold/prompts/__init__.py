@@ -97,9 +97,11 @@ from toolfold.prompts.calls import (
 )
 from toolfold.prompts.conversation import (
     LEFT_OUT,
+    NOT_AGAIN,
     again,
     call_in_prose,
     found_earlier,
+    just_done,
     may_help,
     no_such_call,
     result_earlier,
@@ -195,6 +197,7 @@ __all__ = [
     "NAMED_TEXTS",
     "NAME_MISSING",
     "NOBODY_TO_ASK",
+    "NOT_AGAIN",
     "NOT_ALLOWED",
     "NOT_STARTED",
     "NO_OUTPUT",
@@ -248,6 +251,7 @@ __all__ = [
     "instructions",
     "is_kind",
     "is_option",
+    "just_done",
     "keeps",
     "kind_named",
     "kind_of",

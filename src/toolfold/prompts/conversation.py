@@ -9,9 +9,11 @@ from toolfold.prompts.wording import quoted
 
 __all__ = [
     "LEFT_OUT",
+    "NOT_AGAIN",
     "again",
     "call_in_prose",
     "found_earlier",
+    "just_done",
     "may_help",
     "no_such_call",
     "result_earlier",
@@ -72,6 +74,19 @@ def found_earlier(names: Sequence[str], at_most: int) -> str:
         return "(An earlier answer, shortened.)"
     more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
     return f"(Found earlier, still there: {', '.join(names[:at_most])}{more}.)"
+
+
+NOT_AGAIN = "Not run again: this very call has just been made, and it worked."
+"""What a call comes to that only repeats the one before."""
+
+
+def just_done(names: Sequence[str]) -> str:
+    """Return the note behind a reply that only repeats the calls which have just worked."""
+    has = "has" if len(names) == 1 else "have"
+    return (
+        f"It is done: {' and '.join(names)} {has} run. Do not call it again. Say in one sentence "
+        "what was done, or go on with what is left."
+    )
 
 
 LEFT_OUT = "(Left out.)"

@@ -21,6 +21,7 @@ from toolfold.fold import Folded, Report
 from toolfold.runtime._lenient import attempted_call
 from toolfold.runtime._loops import LoopGuard
 from toolfold.runtime._prefetch import prefetched
+from toolfold.runtime._repeats import JustMade
 from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
@@ -79,6 +80,7 @@ class Conversation:
         """What the last fold did."""
         self._busy = False
         self._folded: Folded | None = None
+        self._made = JustMade()
         self._seen: tuple[Agent, tuple[Tool, ...], tuple[str, ...]] | None = None
 
     def prompt(self) -> list[Message]:
@@ -148,6 +150,7 @@ class Conversation:
         trips = 0
         corrections = 0
         guard = LoopGuard()
+        self._made = JustMade()
         self.session = self.session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
         note = ""
@@ -183,10 +186,9 @@ class Conversation:
             verdict = guard.step(reply.message.calls, results)
             if verdict == "stop":
                 return done("loop")
-            if verdict == "warn":
+            last = self.messages[-1]
+            if verdict == "warn" and isinstance(last, ResultMessage):
                 warned = prompts.again(guard.times)
-                last = self.messages[-1]
-                assert isinstance(last, ResultMessage)
                 self.messages[-1] = replace(last, text=f"{last.text}\n{warned}")
             folded = self._assemble()
 
@@ -208,6 +210,11 @@ class Conversation:
 
     async def _run(self, reply: Reply, folded: Folded, emit: _Emit) -> tuple[ResultMessage, ...]:
         """Run the calls of a reply; the transcript gets a result for each, come what may."""
+        calls = reply.message.calls
+        if self.agent.profile.recover and (names := self._made.repeated(calls, folded)):
+            results = tuple(ResultMessage(prompts.NOT_AGAIN, c.id, c.name, True) for c in calls)
+            self.messages.extend((*results, UserMessage("", prompts.just_done(names))))
+            return results
         listener = self.agent.on_activity
 
         def heard(activity: Activity) -> None:
@@ -216,7 +223,7 @@ class Conversation:
                 listener(activity)
 
         batch = self.agent.batch(
-            reply.message.calls,
+            calls,
             folded,
             session=self.session,
             listener=heard,
@@ -228,6 +235,7 @@ class Conversation:
             results = batch.results
             self.messages.extend(results)
             self.session = batch.session
+        self._made.note(calls, results, folded)
         return results
 
     async def _reply(self, folded: Folded, emit: _Emit) -> Reply:
