@@ -28,7 +28,7 @@ from live.weights import WEIGHTS, fetched
 from toolfold._json_values import compact
 from toolfold.evaluation.ab.arms import Arm, arms_named
 from toolfold.evaluation.ab.run_record import Run
-from toolfold.evaluation.ab.runner import Plan, Task, hold, tasks
+from toolfold.evaluation.ab.runner import Plan, Task, hold
 from toolfold.evaluation.ab.scenario_tools import CORE
 from toolfold.evaluation.ab.scenarios import SCENARIOS
 from toolfold.evaluation.ab.stage import Stage
@@ -210,10 +210,10 @@ async def _scenarios(
     held = tuple(sorted({name for scenario in SCENARIOS[:5] for name in scenario.held} - _CORE))
     plain = {s.name: replace(s, folded=_FOLDED, beside=held) for s in SCENARIOS[:5]}
     todo = [
-        task
+        Task(plain[key], arm, repeat)
+        for repeat in range(1, options.repeat + 1)
         for arm in arms
         for key in _chosen(options.only, list(plain))
-        for task in tasks([plain[key]], [arm], options.repeat)
     ]
     clients: list[OpenAIChat] = []
 

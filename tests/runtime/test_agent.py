@@ -9,6 +9,7 @@ import pytest
 
 from support.running import wait
 from toolfold import Settings, Tool, ToolfoldError
+from toolfold.demo.host import DemoHost
 from toolfold.runtime import (
     SMALL,
     Activity,
@@ -426,6 +427,22 @@ def test_a_model_of_another_profile_may_repeat_itself() -> None:
     wait(conversation.ask("Lunch, twice"))
 
     assert wait(conversation.agent.call("list_events")).text == '["Lunch","Lunch"]'
+
+
+def test_likely_tools_are_named_in_the_order_of_the_steps_that_they_serve() -> None:
+    host = DemoHost()
+    asked = (
+        "Find out who is on call for the payments team, and send that person a private message "
+        "saying that checkout is down."
+    )
+    agent = Agent(ScriptedModel([says("Done.")]), host.registry(), settings=FOLDED, profile=SMALL)
+    conversation = agent.conversation()
+    wait(conversation.ask(asked))
+    first = conversation.messages[0]
+    assert isinstance(first, UserMessage)
+
+    named = [text.partition("(")[0] for text in first.note.partition(": ")[2].split("; ")]
+    assert named[:2] == ["monitor__get_on_call", "chat__send_direct_message"]
 
 
 def test_the_small_profile_names_likely_tools_unless_the_agent_says() -> None:

@@ -60,7 +60,7 @@ def _key(call: Call, folded: Folded) -> str | None:
 def _target(call: Call, folded: Folded) -> tuple[str, Json] | None:
     """Return the real tool that a call names, and what it is given; None for the bridge's own."""
     read = loose_json(call.arguments)
-    given = read.value if read is not None else {}
+    given: Json = read.value if read is not None else None
     role = folded.bridge.role(call.name)
     if role is None:
         return call.name, given
