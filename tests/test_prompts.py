@@ -295,6 +295,11 @@ def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
             "Nothing was run: so.\n- a(b)\nCall one of these now, by its exact name.",
         ),
         (
+            prompts.may_help(["a(b)", "c()"], listed=["d"]),
+            "(Tools that may help: first d, called directly; then these, to be run with "
+            "tool_call: a(b); c())",
+        ),
+        (
             prompts.just_done(["a", "b"]),
             "It is done: a and b have run. Do not call it again. Say in one sentence what was "
             "done, or go on with what is left.",

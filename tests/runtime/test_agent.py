@@ -445,6 +445,26 @@ def test_likely_tools_are_named_in_the_order_of_the_steps_that_they_serve() -> N
     assert named[:2] == ["monitor__get_on_call", "chat__send_direct_message"]
 
 
+def test_an_open_tool_that_serves_a_step_best_is_named_before_folded_ones() -> None:
+    registry = calendar()
+
+    @registry.tool(core=True, read_only=True)
+    def read_file(path: str) -> str:
+        """Read a text file of the working folder."""
+        return path
+
+    agent = agent_of(says("Done."), registry=registry, profile=SMALL)
+    conversation = agent.conversation()
+    wait(conversation.ask("Read the file plan.md and then put an event in my calendar."))
+    first = conversation.messages[0]
+
+    assert isinstance(first, UserMessage)
+    assert first.note.startswith(
+        "(Tools that may help: first read_file, called directly; then these, to be run with "
+        "tool_call: create_event(title: string)"
+    )
+
+
 def test_the_small_profile_names_likely_tools_unless_the_agent_says() -> None:
     def note(**options: object) -> str:
         conversation = agent_of(says("Done."), **options).conversation()  # type: ignore[arg-type]

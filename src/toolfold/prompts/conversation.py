@@ -63,9 +63,19 @@ def no_such_call(answer: str) -> str:
     return f"Nothing was run: {answer}\nCall one of these now, by its exact name."
 
 
-def may_help(signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES) -> str:
-    """Return the note behind a user's message that names the tools that may help."""
-    return f"(Tools that may help, to be run with {names.call}: {'; '.join(signatures)})"
+def may_help(
+    signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES, *, listed: Sequence[str] = ()
+) -> str:
+    """Return the note behind a user's message that names the tools that may help.
+
+    Args:
+        signatures: How the folded ones are called.
+        names: What the bridge's tools are called.
+        listed: Open tools that come before them.
+    """
+    first = f": first {' and '.join(listed)}, called directly; then these" if listed else ""
+    lead = f"Tools that may help{first}"
+    return f"({lead}, to be run with {names.call}: {'; '.join(signatures)})"
 
 
 def found_earlier(names: Sequence[str], at_most: int) -> str:
