@@ -291,8 +291,9 @@ def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
             "a tool call, without words around it; if not, answer in plain words.",
         ),
         (
-            prompts.no_such_call("so.\n- a(b)"),
-            "Nothing was run: so.\n- a(b)\nCall one of these now, by its exact name.",
+            prompts.no_such_call("fly", "a(b)"),
+            'Nothing was run: there is no tool "fly". If this one fits, call it now, by its exact '
+            "name: a(b)",
         ),
         (
             prompts.may_help(["a(b)", "c()"], listed=["d"]),

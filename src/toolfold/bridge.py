@@ -316,7 +316,7 @@ class Bridge:
                 missing.append(prompts.call_directly(name.strip(_WRAPPING)))
             elif tool is None:
                 bare = name.strip(_WRAPPING)
-                found = self._meant(bare) if len(missing) < _GUESSED_AT_MOST else ()
+                found = self.near(bare) if len(missing) < _GUESSED_AT_MOST else ()
                 missing.append(self._not_available(bare, found))
             elif tool not in tools:
                 tools.append(tool)
@@ -397,15 +397,15 @@ class Bridge:
     def _no_such_tool(self, name: str, arguments: Json, session: Session) -> Answer:
         """Return the answer to a call of what there is not, with all that the next one needs."""
         read = read_arguments(arguments)
-        found = self._meant(name, None if isinstance(read, str) else read)
+        found = self.near(name, None if isinstance(read, str) else read)
         text = self._not_available(name, found)
         # A tool that is listed shows its parameters there, and one without has none to show.
         unseen = [tool for tool in found if tool.name in self.folded and _takes_any(tool)]
         shown = [prompts.hit(signature(tool), None, "") for tool in unseen]
         return _mistake("\n".join((text, *shown)), session)
 
-    def _meant(self, name: str, arguments: Json = None) -> tuple[Tool, ...]:
-        """Return the tools that a name may mean which none has."""
+    def near(self, name: str, arguments: Json = None) -> tuple[Tool, ...]:
+        """Return the tools that a name may mean which none has, the likeliest first."""
         floor, ranker = self.settings.relevance_floor, self._embedded_ranker
         found = suggested(self.catalog, name, ranker, arguments=arguments, floor=floor)
         away = {source.name for source in self.absent if source.owns(name)}

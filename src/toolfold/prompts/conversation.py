@@ -54,13 +54,17 @@ def call_in_prose(name: str) -> str:
     )
 
 
-def no_such_call(answer: str) -> str:
+def no_such_call(name: str, signature: str) -> str:
     """Return the correction of a message that was meant as a call of what there is not.
 
     Args:
-        answer: What such a call is answered with, signatures of near tools in it.
+        name: The name in it.
+        signature: How the tool is called that it most likely means.
     """
-    return f"Nothing was run: {answer}\nCall one of these now, by its exact name."
+    return (
+        f"Nothing was run: there is no tool {quoted(name)}. If this one fits, call it now, by its "
+        f"exact name: {signature}"
+    )
 
 
 def may_help(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolfold import prompts
-from toolfold.answer import Answer
+from toolfold._signature import signature
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
@@ -275,10 +275,9 @@ def _correction(text: str, folded: Folded, is_first: bool) -> str | None:
         return None
     exists = known(tried.name)
     if not exists and tried.name:
-        answer = folded.resolve(tried.name, tried.arguments)
-        # Signatures of what may be meant stand on lines of their own.
-        if isinstance(answer, Answer) and "\n" in answer.text:
-            return prompts.no_such_call(answer.text)
+        near = folded.bridge.near(tried.name, tried.arguments)
+        if near:  # of several, a small model takes the last it has read
+            return prompts.no_such_call(tried.name, signature(near[0]))
     if exists and tried.in_prose:
         return prompts.call_in_prose(tried.name)
     return prompts.unreadable_call(tried.name, exists=exists)
