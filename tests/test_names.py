@@ -368,7 +368,7 @@ def test_a_prefix_that_no_client_takes_is_refused(prefix: str) -> None:
 
 
 def suggestion(folded: Any, name: str) -> list[str]:
-    text = answered(folded.resolve("tool_call", {"name": name})).text
+    text = answered(folded.resolve("tool_call", {"name": name})).text.partition("\n")[0]
     return text.partition("Did you mean ")[2].rstrip("?").split(" or ") if "Did you" in text else []
 
 
@@ -394,6 +394,48 @@ def test_a_made_up_name_is_answered_with_what_a_search_finds() -> None:
     assert first == PLAUSIBLE
     for nonsense in ("fly_to_moon", "nobody", "x" * 10_000, "!!!"):
         assert suggestion(folded, nonsense) == []
+
+
+INVENTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "travel__get_weather_forecast": ("get_data", {"city": "Lisbon", "kind": "weather"}),
+    "travel__get_flight_status": ("check_status", {"flight_number": "LH1234"}),
+    "home__set_thermostat": ("set_value", {"room": "bedroom", "temperature": "21 degrees"}),
+    "chat__send_direct_message": ("send", {"recipient": "Nadia", "message": "private: all done"}),
+    "billing__list_invoices": ("get_items", {"type": "invoice", "status": "overdue"}),
+}
+
+
+@pytest.mark.parametrize("tool", INVENTED)
+@pytest.mark.parametrize("through", ["tool_call", "direct"])
+def test_what_a_made_up_call_was_given_says_which_tool_is_meant(tool: str, through: str) -> None:
+    folded = fold(demo_catalog(), settings=Settings(enabled="on", cache_dir="off"))
+    name, given = INVENTED[tool]
+
+    if through == "tool_call":
+        name, given = "tool_call", {"name": name, "arguments": given}
+    answer = answered(folded.resolve(name, given))
+
+    assert answer.is_error
+    assert tool in answer.text.partition("\n")[0]
+    assert f"\n- {tool}(" in answer.text
+
+
+def test_arguments_never_lead_to_what_does_more_than_the_name_says() -> None:
+    folded = fold(demo_catalog(), settings=Settings(enabled="on", cache_dir="off"))
+
+    given = {"action": "delete", "file": "report.pdf", "permanent": True}
+    answer = answered(folded.resolve("tool_call", {"name": "get_file", "arguments": given}))
+
+    assert "drive__delete_file" not in answer.text
+
+
+@pytest.mark.parametrize("given", ["{broken", 7, ["a"], {"": ""}, {"x" * 9_000: "y" * 9_000}])
+def test_whatever_comes_with_a_made_up_name_it_is_answered(given: Any) -> None:
+    folded = fold(demo_catalog(), settings=Settings(enabled="on", cache_dir="off"))
+
+    answer = answered(folded.resolve("tool_call", {"name": "send_email", "arguments": given}))
+
+    assert "mail__send_mail" in answer.text
 
 
 HARDER = {

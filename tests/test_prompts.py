@@ -288,6 +288,26 @@ def test_the_short_texts_cost_a_quarter_less_and_the_guidance_half() -> None:
             "arguments; or answer in plain words.",
         ),
         (
+            prompts.call_in_prose("fly"),
+            'Nothing was run: your message only shows a call of "fly". If you mean it, make it as '
+            "a tool call, without words around it; if not, answer in plain words.",
+        ),
+        (
+            prompts.no_such_call("fly", "a(b)"),
+            'Nothing was run: there is no tool "fly". If this one fits, call it now, by its exact '
+            "name: a(b)",
+        ),
+        (
+            prompts.may_help(["a(b)", "c()"], listed=["d"]),
+            "(Tools that may help: first d, called directly; then these, to be run with "
+            "tool_call: a(b); c())",
+        ),
+        (
+            prompts.just_done(["a", "b"]),
+            "It is done: a and b have run. Do not call it again. Say in one sentence what was "
+            "done, or go on with what is left.",
+        ),
+        (
             prompts.again(3),
             "(You have made the same calls 3 times. Do something else, or answer with what you "
             "have.)",

@@ -1,8 +1,9 @@
 """Which tools a name may mean that no tool has: found by search, as a need would be.
 
 A name that was made up says what its maker wants. So its words are spelt as the catalog's
-names spell them, and searched for. A suggestion never does more than the name that was
-asked for: to get something is answered with nothing that merges or deletes.
+names spell them, and searched for; where arguments came with it, once more together with
+those, which say what the name leaves out. A suggestion never does more than the name that
+was asked for: to get something is answered with nothing that merges or deletes.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+from toolfold._bounds import one_line
 from toolfold._memo import Memo
 from toolfold.catalog import Catalog
 from toolfold.search import RANKERS, Ranker, index_of
 from toolfold.settings import Settings
-from toolfold.tool import Tool
+from toolfold.tool import Json, Tool, is_object
 
 __all__ = ["names_like", "suggested"]
 
 _NAME_LIMIT = 200
 _WORDS_AT_MOST = 12
 _SEARCHED = 8
+_ARGUMENTS_AT_MOST = 8
+_VALUE_LIMIT = 80
 _NEAR_TO_THE_BEST = 0.5
 _SPELT_ALIKE = 0.8
 _AS_A_NAME = 0.35
@@ -48,7 +52,13 @@ _VOCABULARIES: Memo[str, frozenset[str]] = Memo(32)
 
 
 def suggested(
-    catalog: Catalog, name: str, ranker: Ranker, *, floor: float = 0.0, limit: int = 3
+    catalog: Catalog,
+    name: str,
+    ranker: Ranker,
+    *,
+    arguments: Json = None,
+    floor: float = 0.0,
+    limit: int = 3,
 ) -> tuple[Tool, ...]:
     """Return the tools that a made-up name may mean, the likeliest first.
 
@@ -56,6 +66,7 @@ def suggested(
         catalog: The tools that there are for the caller.
         name: The name.
         ranker: How to rank.
+        arguments: What the name was called with.
         floor: How probable the likeliest must be, where the ranker knows.
         limit: How many to return.
     """
@@ -65,17 +76,34 @@ def suggested(
     if not words:
         return ()
     index = index_of(catalog.tools, catalog.fingerprint, ranker)
-    found = index.search(" ".join(words), _SEARCHED)
-    least = found[0].score * _NEAR_TO_THE_BEST if found else 0.0
-    if found and ranker.calibrated and floor and found[0].score < max(floor, _AS_A_NAME):
-        found = ()
-    hits = [catalog.tools[match.position] for match in found if match.score >= least]
+    scores: dict[int, float] = {}
+    for query in (" ".join(words), _with_arguments(words, arguments)):
+        for match in index.search(query, _SEARCHED) if query else ():
+            scores[match.position] = max(match.score, scores.get(match.position, 0.0))
+    best = max(scores.values(), default=0.0)
+    if ranker.calibrated and floor and best < max(floor, _AS_A_NAME):
+        scores.clear()
+    found = sorted(scores, key=lambda position: (-scores[position], position))
+    least = best * _NEAR_TO_THE_BEST
+    hits = [catalog.tools[position] for position in found if scores[position] >= least]
     same = [tool for tool in (catalog.meant(name), catalog.meant(" ".join(words))) if tool]
     # Of the source that was named, before any other's.
     hits.sort(key=lambda tool: prefix is not None and tool.source != prefix)
     level = _level(words)
     tools = dict.fromkeys([*same, *(tool for tool in hits if _does(tool) <= level)])
     return tuple(tools)[:limit]
+
+
+def _with_arguments(words: list[str], arguments: Json) -> str:
+    """Return a name's words with what its arguments are called and say; empty where none do."""
+    if not is_object(arguments):
+        return ""
+    said: list[str] = []
+    for key, value in list(arguments.items())[:_ARGUMENTS_AT_MOST]:
+        said += _words(key)
+        if isinstance(value, str) and len(value) <= _VALUE_LIMIT:
+            said.append(one_line(value, _VALUE_LIMIT))
+    return " ".join((*words, *said)) if said else ""
 
 
 def names_like(catalog: Catalog, name: str) -> tuple[str, ...]:

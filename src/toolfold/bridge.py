@@ -335,8 +335,9 @@ class Bridge:
             if name not in self.catalog and name.strip(_WRAPPING) in self.names.all:
                 missing.append(prompts.call_directly(name.strip(_WRAPPING)))
             elif tool is None:
-                guess = len(missing) < _GUESSED_AT_MOST
-                missing.append(self._not_available(name.strip(_WRAPPING), guess=guess))
+                bare = name.strip(_WRAPPING)
+                found = self.near(bare) if len(missing) < _GUESSED_AT_MOST else ()
+                missing.append(self._not_available(bare, found))
             elif tool not in tools:
                 tools.append(tool)
         budget = self.settings.describe_max_tokens
@@ -365,22 +366,22 @@ class Bridge:
             own = name.removeprefix(_NAMESPACE)
             return _mistake(prompts.bridge_in_bridge(own, self.names), session)
         tool = self.catalog.find(name)
-        if tool is None:
-            return _mistake(self._not_available(name), session)
-        if tool.name not in self.folded:
-            return self._not_run(tool, prompts.call_directly(tool.shown_name), session)
         given = arguments.get("arguments")
         if not given or (isinstance(given, str) and not given.strip()):
             # Local models tend to write a call's arguments beside the name instead of below.
             beside = {k: v for k, v in arguments.items() if k not in ("name", "arguments")}
             below = next((beside[k] for k in _OTHER_KEYS if beside.keys() == {k}), None)
             given = (below if is_object(below) else beside) or given
+        if tool is None:
+            return self._no_such_tool(name, given, session)
+        if tool.name not in self.folded:
+            return self._not_run(tool, prompts.call_directly(tool.shown_name), session)
         return self._invocation(tool, given, "tool_call", session)
 
     def _direct(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
         tool = self.catalog.find(name)
         if tool is None:
-            return _mistake(self._not_available(name), session)
+            return self._no_such_tool(name, arguments, session)
         if tool.name in self.folded:
             return self._invocation(tool, arguments, "direct", session)
         # An open tool is the host's own business: its arguments are read, not judged.
@@ -413,13 +414,26 @@ class Bridge:
         """Return the answer to a call of a tool that is there, and is not run."""
         return replace(_mistake(text, session), meant=self._own(tool))
 
-    def _not_available(self, name: str, *, guess: bool = True) -> str:
+    def _no_such_tool(self, name: str, arguments: Json, session: Session) -> Answer:
+        """Return the answer to a call of what there is not, with all that the next one needs."""
+        read = read_arguments(arguments)
+        found = self.near(name, None if isinstance(read, str) else read)
+        text = self._not_available(name, found)
+        # A tool that is listed shows its parameters there, and one without has none to show.
+        unseen = [tool for tool in found if tool.name in self.folded and _takes_any(tool)]
+        shown = [prompts.hit(signature(tool), None, "") for tool in unseen]
+        return _mistake("\n".join((text, *shown)), session)
+
+    def near(self, name: str, arguments: Json = None) -> tuple[Tool, ...]:
+        """Return the tools that a name may mean which none has, the likeliest first."""
         floor, ranker = self.settings.relevance_floor, self._embedded_ranker
-        found = suggested(self.catalog, name, ranker, floor=floor) if guess else ()
+        found = suggested(self.catalog, name, ranker, arguments=arguments, floor=floor)
+        away = {source.name for source in self.absent if source.owns(name)}
+        # Nobody else's tool stands in for one of a source that is not there.
+        return tuple(tool for tool in found if not away or tool.source in away)
+
+    def _not_available(self, name: str, found: Sequence[Tool]) -> str:
         away = [source for source in self.absent if source.owns(name)]
-        if away:  # nobody else's tool stands in for one of a source that is not there
-            own = {source.name for source in away}
-            found = tuple(tool for tool in found if tool.source in own)
         near = [tool.shown_name for tool in found]
         text = prompts.not_available(name, near)
         if away:
@@ -438,6 +452,10 @@ def _number(limit: Json) -> float | None:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
         return None
     return limit
+
+
+def _takes_any(tool: Tool) -> bool:
+    return bool(tool.parameters.get("properties"))
 
 
 def _mistake(text: str, session: Session) -> Answer:

@@ -146,6 +146,12 @@ def threshold_tokens(settings: Settings, context_length: int | None) -> int:
 
 
 def _exact_threshold(settings: Settings, context_length: int | None) -> float:
+    share = _share(settings, context_length)
+    return min(share, settings.threshold_tokens) if settings.threshold_tokens else share
+
+
+def _share(settings: Settings, context_length: int | None) -> float:
+    """Return what the deferrable tools may take of the context window."""
     if settings.threshold_pct and context_length is None:
         return UNKNOWN_WINDOW_TOKENS
     return (context_length or 0) * settings.threshold_pct / 100
@@ -155,6 +161,8 @@ def threshold_text(settings: Settings, context_length: int | None, threshold: in
     """Return the threshold in words."""
     if settings.threshold_pct == 0:
         return "0 (any will do)"
+    if 0 < settings.threshold_tokens < _share(settings, context_length):
+        return f"{threshold:,} (`threshold_tokens`)"
     if context_length is None:
         return f"{threshold:,} (the context window is not known)"
     return f"{threshold:,} ({settings.threshold_pct:g} % of {context_length:,})"

@@ -11,6 +11,7 @@ import pytest
 
 from support.running import wait
 from toolfold import Settings, Tool, ToolfoldError
+from toolfold.demo.host import DemoHost
 from toolfold.runtime import (
     SMALL,
     Activity,
@@ -319,7 +320,7 @@ def test_a_botched_call_gets_one_clear_correction() -> None:
     assert done.text == "Done."
 
 
-def test_the_small_profile_has_a_tighter_core_and_shorter_texts() -> None:
+def test_the_small_profile_keeps_every_core_tool_open_and_has_shorter_texts() -> None:
     registry = calendar()
     registry.tool(lambda: "", name="read_file", core=True)
     registry.tool(lambda: "", name="browser_click", core=True)
@@ -327,9 +328,173 @@ def test_the_small_profile_has_a_tighter_core_and_shorter_texts() -> None:
     small = agent_of(registry=registry, profile=SMALL).assemble()
 
     names = [tool["function"]["name"] for tool in small.tools]
-    assert names[0] == "read_file"
-    assert "browser_click" not in names
+    assert names[:2] == ["read_file", "browser_click"]
     assert small.report.tokens_after < standard.report.tokens_after
+
+
+@pytest.mark.parametrize("model", ["Qwen3-4B-Instruct-2507-Q4_K_M.gguf", "somebody's-4b"])
+def test_the_small_profile_folds_a_few_large_tools_whatever_the_window(model: str) -> None:
+    async def nothing(call: PendingCall) -> str:
+        return ""
+
+    registry = Registry()
+    for number in range(23):
+        registry.add(Tool(f"tool_{number}", "It does something. " * 140), nothing)
+    standard = Agent(ScriptedModel([], name=model), registry).assemble()
+    small = Agent(ScriptedModel([], name=model), registry, profile=SMALL).assemble()
+
+    assert 15_000 < standard.report.tokens_before < 17_000
+    assert not standard.active
+    assert small.active
+    assert "at least 3,000 (`threshold_tokens`)" in small.report.reason
+
+
+def test_a_call_as_json_behind_words_is_asked_for_once() -> None:
+    shown = (
+        'I will add it:\n```json\n{"name": "create_event", "arguments": {"title": "Lunch"}}\n```'
+    )
+    agent = agent_of(says(shown), calls(("create_event", {"title": "Lunch"})), says("Done."),
+                     profile=SMALL)  # fmt: skip
+    conversation = agent.conversation()
+
+    done = wait(conversation.ask("Lunch"))
+
+    correction = conversation.messages[2]
+    assert isinstance(correction, UserMessage)
+    assert correction.note == (
+        'Nothing was run: your message only shows a call of "create_event". If you mean it, make '
+        "it as a tool call, without words around it; if not, answer in plain words."
+    )
+    assert done.text == "Done."
+    again = agent_of(says(shown), says(shown), says("never asked"), profile=SMALL)
+    assert wait(again.conversation().ask("Lunch")).text == shown
+
+
+def test_a_made_up_call_in_text_is_answered_with_the_signature_it_may_mean() -> None:
+    made_up = '{"name": "add_calendar_event", "arguments": {"title": "Lunch"}}'
+    agent = agent_of(says(made_up), calls(("create_event", {"title": "Lunch"})), says("Done."),
+                     profile=SMALL)  # fmt: skip
+    conversation = agent.conversation()
+
+    assert wait(conversation.ask("Lunch")).text == "Done."
+
+    correction = conversation.messages[2]
+    assert isinstance(correction, UserMessage)
+    assert correction.note == (
+        'Nothing was run: there is no tool "add_calendar_event". If this one fits, call it now, by '
+        "its exact name: create_event(title: string)"
+    )
+
+
+@pytest.mark.parametrize("how", ["direct", "tool_call"])
+def test_a_small_model_that_repeats_what_worked_does_it_once_and_is_told(how: str) -> None:
+    lunch = {"title": "Lunch"}
+    again = ("create_event", lunch)
+    if how == "tool_call":
+        again = ("tool_call", {"name": "create_event", "arguments": lunch})
+    registry = calendar()
+    agent = agent_of(
+        calls(("create_event", lunch)), calls(again), says("Lunch is in."),
+        calls(again), says("Two."),
+        registry=registry, profile=SMALL,
+    )  # fmt: skip
+    conversation = agent.conversation()
+
+    done = wait(conversation.ask("Lunch"))
+
+    assert (done.text, done.round_trips) == ("Lunch is in.", 3)
+    *_, refused, told, _ = conversation.messages
+    assert isinstance(refused, ResultMessage)
+    assert refused.text == "Not run again: this very call has just been made, and it worked."
+    assert isinstance(told, UserMessage)
+    assert told.note == (
+        "It is done: create_event has run. Do not call it again. Say in one sentence what was "
+        "done, or go on with what is left."
+    )
+    assert wait(agent.call("list_events")).text == '["Lunch"]'
+    wait(conversation.ask("Once more"))
+    assert wait(agent.call("list_events")).text == '["Lunch","Lunch"]'
+
+
+def test_what_reads_fails_or_differs_may_be_called_again() -> None:
+    registry = calendar()
+
+    @registry.tool
+    def fails(title: str) -> str:
+        """Fail."""
+        raise ValueError(title)
+
+    again = [
+        calls(("list_events", {})), calls(("list_events", {})),
+        calls(("fails", {"title": "a"})), calls(("fails", {"title": "a"})),
+        calls(("create_event", {"title": "a"})), calls(("create_event", {"title": "b"})),
+        calls(("create_event", {"title": "a"})),
+    ]  # fmt: skip
+    conversation = agent_of(*again, says("Done."), registry=registry, profile=SMALL).conversation()
+
+    wait(conversation.ask("Go"))
+
+    results = [m.text for m in conversation.messages if isinstance(m, ResultMessage)]
+    assert len(results) == 7
+    assert not any("Not run again" in text for text in results)
+
+
+def test_a_model_of_another_profile_may_repeat_itself() -> None:
+    lunch = ("create_event", {"title": "Lunch"})
+    conversation = agent_of(calls(lunch), calls(lunch), says("Twice.")).conversation()
+
+    wait(conversation.ask("Lunch, twice"))
+
+    assert wait(conversation.agent.call("list_events")).text == '["Lunch","Lunch"]'
+
+
+def test_likely_tools_are_named_in_the_order_of_the_steps_that_they_serve() -> None:
+    host = DemoHost()
+    asked = (
+        "Find out who is on call for the payments team, and send that person a private message "
+        "saying that checkout is down."
+    )
+    agent = Agent(ScriptedModel([says("Done.")]), host.registry(), settings=FOLDED, profile=SMALL)
+    conversation = agent.conversation()
+    wait(conversation.ask(asked))
+    first = conversation.messages[0]
+    assert isinstance(first, UserMessage)
+
+    named = [text.partition("(")[0] for text in first.note.partition(": ")[2].split("; ")]
+    assert named[:2] == ["monitor__get_on_call", "chat__send_direct_message"]
+
+
+def test_an_open_tool_that_serves_a_step_best_is_named_before_folded_ones() -> None:
+    registry = calendar()
+
+    @registry.tool(core=True, read_only=True)
+    def read_file(path: str) -> str:
+        """Read a text file of the working folder."""
+        return path
+
+    agent = agent_of(says("Done."), registry=registry, profile=SMALL)
+    conversation = agent.conversation()
+    wait(conversation.ask("Read the file plan.md and then put an event in my calendar."))
+    first = conversation.messages[0]
+
+    assert isinstance(first, UserMessage)
+    assert first.note.startswith(
+        "(Tools that may help: first read_file, called directly; then these, to be run with "
+        "tool_call: create_event(title: string)"
+    )
+
+
+def test_the_small_profile_names_likely_tools_unless_the_agent_says() -> None:
+    def note(**options: object) -> str:
+        conversation = agent_of(says("Done."), **options).conversation()  # type: ignore[arg-type]
+        wait(conversation.ask("Put lunch into my calendar"))
+        first = conversation.messages[0]
+        assert isinstance(first, UserMessage)
+        return first.note
+
+    assert "create_event(title: string" in note(profile=SMALL)
+    assert note(profile=SMALL, prefetch=False) == ""
+    assert note() == ""
 
 
 # ---- approvals

@@ -23,7 +23,6 @@ from toolfold.runtime._replies import read_reply
 from toolfold.runtime.messages import Call, ModelMessage, ResultMessage
 from toolfold.runtime.model import Reply, Request, Stop, TextDelta
 from toolfold.runtime.profiles import SMALL, STANDARD, Profile, profile_named
-from toolfold.settings import PRESETS
 from toolfold.tool import Shape
 
 NAMES = ("terminal", "write_file", "memory", "tool_search", "tool_call")
@@ -38,6 +37,11 @@ def found(text: str, names: Callable[[str], bool] = known) -> list[tuple[str, An
     calls = recovered_calls(text, names)
     assert all(call.recovered and not call.id for call in calls)
     return [(call.name, json.loads(call.arguments)) for call in calls]
+
+
+def tried(text: str) -> str | None:
+    attempt = attempted_call(text, known)
+    return None if attempt is None else attempt.name
 
 
 LS = [("terminal", {"command": "ls -la"})]
@@ -290,7 +294,57 @@ def test_a_text_that_only_speaks_of_calls_is_none(text: str) -> None:
 )
 def test_a_call_that_cannot_be_run_is_noticed_and_not_run(text: str, name: str) -> None:
     assert found(text) == []
-    assert attempted_call(text, known) == name
+    assert tried(text) == name
+
+
+BARE = '{"name": "terminal", "arguments": {"command": "ls"}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Let me look: {BARE}",
+        f"Let me look.\n{BARE}",
+        f"I will list the files.\n\n```json\n{BARE}\n```",
+        f"I will list the files.\n\n```\n{BARE}\n```\n",
+        f"Sure!\n{BARE}\nThis lists the files.",
+        f"```json\n{BARE}\n```\nThis lists the files.",
+        f"To list them, call `terminal`:\n\n```json\n{BARE}\n```\n\nTell me what it prints.",
+        f"First I look:\n[{BARE}]\n",
+        f"<think>Hm.</think>I'll look now. {BARE}",
+    ],
+)
+def test_a_call_as_json_among_words_is_noticed_and_not_run(text: str) -> None:
+    assert found(text) == []
+    attempt = attempted_call(text, known)
+    assert attempt is not None
+    assert (attempt.name, attempt.arguments, attempt.in_prose) == (
+        "terminal",
+        {"command": "ls"},
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"The page says: {BARE}",
+        f"The page says:\n```json\n{BARE}\n```\nI ignore it.",
+        f'It wants this. "{BARE}"',
+        f"> {BARE}\n\nThat is injected.",
+        f"For example:\n\n```json\n{BARE}\n```",
+        f"Look.\n\n    {BARE}",
+        f"<pre>\n{BARE}\n</pre>",
+        f"Never write:\n{BARE}",
+        f"```json\n{BARE}\n```\nThis is an example of a call.",
+        f"So.\n~~~\n{BARE}\n~~~",
+        f"So.\n```python\ncall = {BARE}\n```",
+        'The record is:\n{"name": "Ada", "type": "person"}',
+    ],
+)
+def test_json_that_the_words_only_show_is_no_attempt(text: str) -> None:
+    assert found(text) == []
+    assert attempted_call(text, known) is None
 
 
 def test_data_that_resembles_a_call_to_an_unknown_tool_is_no_attempt() -> None:
@@ -303,7 +357,7 @@ def test_a_broken_call_does_not_run_the_call_in_its_arguments() -> None:
     text = '{"name": "write_file", "arguments": {"content": "' + inner + '"}}'
 
     assert found(text) == []
-    assert attempted_call(text) == "write_file"
+    assert tried(text) == "write_file"
 
 
 # ---- what is quoted
@@ -418,7 +472,7 @@ def test_of_calls_with_prose_between_them_none_is_run_out_of_order() -> None:
     text = f"First this. {INJECTED}\nThen that. {memory}"
 
     assert found(text) == []
-    assert attempted_call(text, known) == "memory"
+    assert tried(text) == "memory"
 
 
 # ---- properties
@@ -555,8 +609,8 @@ def test_no_text_makes_reading_raise_and_what_is_read_is_sound(text: str) -> Non
         assert call.name
         assert call.recovered
     assert recovered_calls(text, lambda name: False) == ()
-    name = attempted_call(text)
-    assert name is None or len(name) <= 128
+    attempt = attempted_call(text)
+    assert attempt is None or len(attempt.name) <= 128
     loose_json(text)
     arguments_text(text)
     repeats(text * 40)
@@ -893,13 +947,13 @@ def test_the_small_profile_fills_in_what_the_host_left_open() -> None:
     assert SMALL.apply(Settings()) == Settings(
         bridge_texts="short",
         core=("preset:small",),
+        threshold_tokens=3_000,
         listing_max_tokens=200,
         search_default_limit=3,
         search_max_tokens=600,
         describe_max_tokens=1_500,
     )
     assert (SMALL.reply_tokens, SMALL.recover) == (1_024, True)
-    assert SMALL.core == PRESETS["small"]
 
 
 def test_a_profile_leaves_what_a_person_has_set() -> None:
@@ -915,7 +969,7 @@ def test_the_standard_profile_changes_nothing() -> None:
     settings = Settings()
 
     assert STANDARD.apply(settings) is settings
-    assert (STANDARD.core, STANDARD.reply_tokens) == (None, 4_096)
+    assert (STANDARD.reply_tokens, STANDARD.recover) == (4_096, False)
 
 
 def test_a_profile_is_found_by_its_name() -> None:

@@ -10,10 +10,14 @@ from toolfold.prompts.wording import quoted
 __all__ = [
     "DEFINED_BELOW",
     "LEFT_OUT",
+    "NOT_AGAIN",
     "SAID_NOTHING",
     "again",
+    "call_in_prose",
     "found_earlier",
+    "just_done",
     "may_help",
+    "no_such_call",
     "result_earlier",
     "unreadable_call",
 ]
@@ -50,17 +54,44 @@ def unreadable_call(name: str, *, exists: bool | None = None) -> str:
     )
 
 
+def call_in_prose(name: str) -> str:
+    """Return the correction of a message that holds a call's JSON among words."""
+    return (
+        f"Nothing was run: your message only shows a call of {quoted(name)}. If you mean it, make "
+        "it as a tool call, without words around it; if not, answer in plain words."
+    )
+
+
+def no_such_call(name: str, signature: str) -> str:
+    """Return the correction of a message that was meant as a call of what there is not.
+
+    Args:
+        name: The name in it.
+        signature: How the tool is called that it most likely means.
+    """
+    return (
+        f"Nothing was run: there is no tool {quoted(name)}. If this one fits, call it now, by its "
+        f"exact name: {signature}"
+    )
+
+
 def may_help(
-    signatures: Iterable[str], names: BridgeNames = DEFAULT_NAMES, *, is_weak: bool = False
+    signatures: Iterable[str],
+    names: BridgeNames = DEFAULT_NAMES,
+    *,
+    is_weak: bool = False,
+    listed: Sequence[str] = (),
 ) -> str:
     """Return the note behind a user's message that names the tools that may help.
 
     Args:
-        signatures: Those of the tools.
+        signatures: How the folded ones are called.
         names: What the bridge's tools are called.
         is_weak: Whether even the likeliest is probably none.
+        listed: Open tools that come before them.
     """
-    lead = "No close match; nearest tools" if is_weak else "Tools that may help"
+    first = f": first {' and '.join(listed)}, called directly; then these" if listed else ""
+    lead = f"{'No close match; nearest tools' if is_weak else 'Tools that may help'}{first}"
     return f"({lead}, to be run with {names.call}: {'; '.join(signatures)})"
 
 
@@ -70,6 +101,19 @@ def found_earlier(names: Sequence[str], at_most: int) -> str:
         return "(An earlier answer, shortened.)"
     more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
     return f"(Found earlier, still there: {', '.join(names[:at_most])}{more}.)"
+
+
+NOT_AGAIN = "Not run again: this very call has just been made, and it worked."
+"""What a call comes to that only repeats the one before."""
+
+
+def just_done(names: Sequence[str]) -> str:
+    """Return the note behind a reply that only repeats the calls which have just worked."""
+    has = "has" if len(names) == 1 else "have"
+    return (
+        f"It is done: {' and '.join(names)} {has} run. Do not call it again. Say in one sentence "
+        "what was done, or go on with what is left."
+    )
 
 
 LEFT_OUT = "(Left out.)"

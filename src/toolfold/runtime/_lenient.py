@@ -10,6 +10,9 @@ message, each a name with an object of arguments. Tagged calls must end the mess
 stand in thinking, quotation marks, a block quote, code, the middle of a sentence, or behind
 words that announce an example. Only names that exist are taken, and all calls of a message
 or none. A message is read once, from left to right, and reading never raises.
+
+What is not taken may still have been meant: `attempted_call` finds a call that is broken,
+whose name there is not, or that stands as bare JSON in prose, so that its writer can be told.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import NamedTuple
 
 from toolfold.runtime._loose import json_text
 from toolfold.runtime._shapes import (
@@ -25,10 +29,12 @@ from toolfold.runtime._shapes import (
     Written,
     calls_behind_tag,
     calls_of_all,
+    untagged_calls,
 )
 from toolfold.runtime.messages import Call
+from toolfold.tool import Json
 
-__all__ = ["THOUGHTS", "after_thoughts", "attempted_call", "recovered_calls"]
+__all__ = ["THOUGHTS", "Attempt", "after_thoughts", "attempted_call", "recovered_calls"]
 
 _TEXT_LIMIT = 1_000_000
 """Longer texts are not read: no call is that long."""
@@ -85,6 +91,15 @@ _CLOSING = re.compile(
 )
 """All that may follow a call that ends a message."""
 
+_BARE_CALL = re.compile(
+    r"""[\[{]\s*+(?:\{\s*+)?+["'](?:name|tool|tool_name|function|function_name|tool_calls|action
+    |type|id|arguments|parameters)["']\s*+:""",
+    re.VERBOSE,
+)
+"""Where JSON begins that may be a call."""
+_JSON_FENCE = re.compile(r"(?:^|\n)```(?:json)?+[ \t]*+\n\s*+\Z")
+"""A fence right before such JSON."""
+
 _TAG_ENDS = ("</tool", "</TOOL", "</function", "</invoke")
 
 
@@ -109,11 +124,24 @@ def recovered_calls(text: str, known: Callable[[str], bool]) -> tuple[Call, ...]
     return tuple(calls)
 
 
-def attempted_call(text: str, known: Callable[[str], bool] | None = None) -> str | None:
-    """Return the name in a message that was meant as a call; empty where it has none.
+class Attempt(NamedTuple):
+    """A call that was meant and is none that can be run."""
 
-    None where the message is just text. To be asked where `recovered_calls` found nothing:
-    the call is then unreadable, or a name in it is unknown.
+    name: str
+    """Its name; empty where it has none."""
+
+    arguments: Json = None
+    """What it was given, where that can be read."""
+
+    in_prose: bool = False
+    """Whether it is a whole call that only stands among words."""
+
+
+def attempted_call(text: str, known: Callable[[str], bool] | None = None) -> Attempt | None:
+    """Return what in a message was meant as a call; None where the message is just text.
+
+    To be asked where `recovered_calls` found nothing: the call is then unreadable, a name in
+    it is unknown, or it is bare JSON with words before or behind it.
 
     Args:
         text: What the model wrote.
@@ -122,10 +150,13 @@ def attempted_call(text: str, known: Callable[[str], bool] | None = None) -> str
     try:
         written = _read(text)
     except Unreadable as attempt:
-        return attempt.name
-    sure = [one.name for one in written if one.sure]
-    unknown = [name for name in sure if known is None or _known_name(name, known) is None]
-    return (unknown or sure or [None])[0]
+        return Attempt(attempt.name)
+    sure = [one for one in written if one.sure]
+    unknown = [one for one in sure if known is None or _known_name(one.name, known) is None]
+    if sure:
+        tried = (unknown or sure)[0]
+        return Attempt(tried.name, tried.arguments)
+    return None if written else _attempt_in_prose(text)
 
 
 def _known_name(name: str, known: Callable[[str], bool]) -> str | None:
@@ -143,6 +174,32 @@ def _read(text: str) -> list[Written]:
         return []
     said = _without_stops(text[after_thoughts(text) :])
     return calls_of_all(said) or _tagged(said)
+
+
+def _attempt_in_prose(text: str) -> Attempt | None:
+    """Return the call that stands as bare JSON in prose, unless the words say that it is shown."""
+    if len(text) > _TEXT_LIMIT:
+        return None
+    said = _without_stops(text[after_thoughts(text) :])
+    if _EVENT.search(said):
+        return None  # what tags hold has been judged
+    prose = _Prose(said)
+    at = 0
+    for _ in range(CALLS_AT_MOST):
+        begun = _BARE_CALL.search(said, at)
+        if begun is None:
+            return None
+        start = begun.start()
+        try:
+            step = untagged_calls(said, start)
+        except Unreadable as attempt:
+            return None if prose.is_shown(start, len(said)) else Attempt(attempt.name)
+        at = step.end if step else begun.end()
+        if step is None or not step.calls[0].sure or prose.is_shown(start, at):
+            prose.skip(start, at)
+            continue
+        return Attempt(step.calls[0].name, step.calls[0].arguments, in_prose=True)
+    return None
 
 
 def after_thoughts(text: str) -> int:
@@ -299,6 +356,18 @@ class _Prose:
             return True
         indent = self._text[max(self._line, at - _WINDOW) : at]
         return indent.isspace() and len(indent.expandtabs(_CODE_INDENT)) >= _CODE_INDENT
+
+    def is_shown(self, start: int, end: int) -> bool:
+        """Whether the words around bare JSON say that it is an example, or another's."""
+        before = self._text[max(self._floor, start - _WINDOW) : start]
+        fence = _JSON_FENCE.search(before)
+        behind = self._text[end : end + _WINDOW].lstrip("` \t\n")
+        if _ANNOUNCES.search(_SENTENCE.split(behind, maxsplit=1)[0]):
+            return True
+        if fence is None:
+            return self.is_quoted(start)
+        said = _SENTENCE.split(before[: fence.start()].rstrip())[-1]
+        return self.is_cited(start) or _ANNOUNCES.search(said) is not None
 
     def skip(self, start: int, end: int) -> None:
         """Leave out what is no prose."""

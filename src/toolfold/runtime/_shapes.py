@@ -14,7 +14,15 @@ from typing import NamedTuple
 from toolfold.runtime._loose import Loose, arguments_text, loose_json
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["CALLS_AT_MOST", "CallSpan", "Unreadable", "Written", "calls_behind_tag", "calls_of_all"]
+__all__ = [
+    "CALLS_AT_MOST",
+    "CallSpan",
+    "Unreadable",
+    "Written",
+    "calls_behind_tag",
+    "calls_of_all",
+    "untagged_calls",
+]
 
 CALLS_AT_MOST = 16
 """How many calls of one message are read."""
@@ -133,6 +141,15 @@ def calls_behind_tag(text: str, at: int) -> CallSpan:
             return CallSpan(calls, end if calls else at)
         calls += step.calls
         end = step.end
+
+
+def untagged_calls(text: str, at: int) -> CallSpan | None:
+    """Return the calls of the JSON that begins at a place, if it is made of calls.
+
+    Raises:
+        Unreadable: It was meant as one and cannot be read.
+    """
+    return _json_calls(text, at, tagged=False)
 
 
 def _listed_calls(text: str) -> list[Written]:

@@ -27,7 +27,7 @@ from toolfold.runtime.executor import Batch
 from toolfold.runtime.messages import Call, ResultMessage
 from toolfold.runtime.model import Model
 from toolfold.runtime.profiles import STANDARD, Profile
-from toolfold.scope import EVERYTHING, Scope, matches
+from toolfold.scope import EVERYTHING, Scope
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.sources.calls import Output, PendingCall, current_call
@@ -111,8 +111,9 @@ class Agent:
 
     limits: Limits = field(default_factory=Limits)
 
-    prefetch: bool = False
-    """Whether the likely tools are named behind the user's message."""
+    prefetch: bool | None = None
+    """Whether the likely tools are named behind the user's message; by default as the profile
+    has it."""
 
     observers: Sequence[Observer] = ()
     """Told of each call and search, as an audit or metrics want it."""
@@ -147,6 +148,11 @@ class Agent:
         assert isinstance(self.sources, Sources)  # made so above
         return self.sources
 
+    @property
+    def prefetches(self) -> bool:
+        """Whether the likely tools are named behind the user's message."""
+        return self.profile.prefetch if self.prefetch is None else self.prefetch
+
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of all sources as they are now, whoever may use them."""
         return self._sources.tools()
@@ -162,9 +168,8 @@ class Agent:
     def assemble(self, session: Session | None = None) -> Folded:
         """Return what the model sees now: a fresh catalog of the sources, within the scope."""
         settings = self.profile.apply(self.settings)
-        only = self.profile.core
         tools, opened = self.tools(), set(self.core())
-        core = [t.name for t in tools if t.name in opened and (only is None or matches(t, only))]
+        core = [tool.name for tool in tools if tool.name in opened]
         api: ProviderApi | None = getattr(self.model, "provider_api", None)
         return fold(
             tools,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolfold import prompts
+from toolfold._signature import signature
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
@@ -22,6 +23,7 @@ from toolfold.runtime._empty_replies import is_empty, without_empty_replies
 from toolfold.runtime._lenient import attempted_call
 from toolfold.runtime._loops import LoopGuard
 from toolfold.runtime._prefetch import prefetched
+from toolfold.runtime._repeats import JustMade
 from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
@@ -87,6 +89,7 @@ class Conversation:
         """What the last fold did."""
         self._busy = False
         self._folded: Folded | None = None
+        self._made = JustMade()
         self._seen: tuple[Agent, tuple[Tool, ...], tuple[str, ...]] | None = None
 
     def prompt(self) -> list[Message]:
@@ -158,11 +161,12 @@ class Conversation:
         trips = 0
         retries = _Retries()
         guard = LoopGuard()
+        self._made = JustMade()
         session = _taken_up(self.session, self.messages, agent.settings.bridge_prefix)
         self.session = session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
         note = ""
-        if agent.prefetch:
+        if agent.prefetches:
             note, hits = await asyncio.to_thread(prefetched, folded, text)
             self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
         self.messages.append(UserMessage(text, note))
@@ -186,7 +190,9 @@ class Conversation:
             emit(reply)
             if not reply.message.calls:
                 is_last = trips >= agent.limits.turns
-                note = retries.note(reply, folded, recover=agent.profile.recover, is_last=is_last)
+                note = await retries.note(
+                    reply, folded, recover=agent.profile.recover, is_last=is_last
+                )
                 if note is None:
                     return done("end" if reply.stop == "calls" else reply.stop)
                 self.messages.append(UserMessage("", note))
@@ -195,10 +201,9 @@ class Conversation:
             verdict = guard.step(reply.message.calls, results)
             if verdict == "stop":
                 return done("loop")
-            if verdict == "warn":
+            last = self.messages[-1]
+            if verdict == "warn" and isinstance(last, ResultMessage):
                 warned = prompts.again(guard.times)
-                last = self.messages[-1]
-                assert isinstance(last, ResultMessage)
                 self.messages[-1] = replace(last, text=f"{last.text}\n{warned}")
             folded = self._assemble()
 
@@ -219,6 +224,11 @@ class Conversation:
 
     async def _run(self, reply: Reply, folded: Folded, emit: _Emit) -> tuple[ResultMessage, ...]:
         """Run the calls of a reply; the transcript gets a result for each, come what may."""
+        calls = reply.message.calls
+        if self.agent.profile.recover and (names := self._made.repeated(calls, folded)):
+            results = tuple(ResultMessage(prompts.NOT_AGAIN, c.id, c.name, True) for c in calls)
+            self.messages.extend((*results, UserMessage("", prompts.just_done(names))))
+            return results
         listener = self.agent.on_activity
 
         def heard(activity: Activity) -> None:
@@ -227,7 +237,7 @@ class Conversation:
                 listener(activity)
 
         batch = self.agent.batch(
-            reply.message.calls,
+            calls,
             folded,
             session=self.session,
             listener=heard,
@@ -239,6 +249,7 @@ class Conversation:
             results = batch.results
             self.messages.extend(results)
             self.session = batch.session
+        self._made.note(calls, results, folded)
         return results
 
     async def _reply(self, folded: Folded, emit: _Emit) -> tuple[Reply, Folded]:
@@ -302,7 +313,9 @@ class _Retries:
     empty: int = 0
     corrections: int = 0
 
-    def note(self, reply: Reply, folded: Folded, *, recover: bool, is_last: bool) -> str | None:
+    async def note(
+        self, reply: Reply, folded: Folded, *, recover: bool, is_last: bool
+    ) -> str | None:
         """Return what to tell the model about a reply without calls, where it is to try again.
 
         Args:
@@ -315,11 +328,12 @@ class _Retries:
         if may_ask and is_empty(reply.message):
             self.empty += 1
             return prompts.SAID_NOTHING
-        correction = _correction(reply, folded) if recover else None
-        if correction is not None and self.corrections < _CORRECTIONS_AT_MOST:
-            self.corrections += 1
-            return correction
-        return None
+        if not recover or reply.stop != "end" or self.corrections == _CORRECTIONS_AT_MOST:
+            return None
+        is_first = self.corrections == 0
+        correction = await asyncio.to_thread(_correction, reply.message.text, folded, is_first)
+        self.corrections += correction is not None
+        return correction
 
 
 def _names_of(folded: Folded) -> Callable[[str], bool]:
@@ -335,8 +349,20 @@ def _nobody(name: str) -> bool:
     return False
 
 
-def _correction(reply: Reply, folded: Folded) -> str | None:
-    """Return what to tell a model whose text was meant as a call, where it was."""
+def _correction(text: str, folded: Folded, is_first: bool) -> str | None:
+    """Return what to tell a model whose text was meant as a call, where it was.
+
+    A call that only stands among words is asked about once: it may be a quotation after all.
+    """
     known = _names_of(folded)
-    tried = attempted_call(reply.message.text, known) if reply.stop == "end" else None
-    return None if tried is None else prompts.unreadable_call(tried, exists=known(tried))
+    tried = attempted_call(text, known)
+    if tried is None or (tried.in_prose and not is_first):
+        return None
+    exists = known(tried.name)
+    if not exists and tried.name:
+        near = folded.bridge.near(tried.name, tried.arguments)
+        if near:  # of several, a small model takes the last it has read
+            return prompts.no_such_call(tried.name, signature(near[0]))
+    if exists and tried.in_prose:
+        return prompts.call_in_prose(tried.name)
+    return prompts.unreadable_call(tried.name, exists=exists)

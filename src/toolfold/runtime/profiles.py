@@ -44,12 +44,8 @@ class Profile:
     """Whether calls that arrive as plain text are taken as calls: small models write them so.
     What then runs unasked is the agent's to say: `Agent.recovered`."""
 
-    @property
-    def core(self) -> tuple[str, ...] | None:
-        """The only tools that stay open, as patterns; None where the profile does not say."""
-        if "core" not in self.settings:
-            return None
-        return Settings(core=self.settings["core"]).open_tools
+    prefetch: bool = False
+    """Whether the likely tools are named behind the user's message, unless the agent says."""
 
     def apply(self, settings: Settings) -> Settings:
         """Return the settings with those that stand at their defaults replaced by this profile's.
@@ -78,6 +74,7 @@ SMALL = Profile(
         {
             "bridge_texts": "short",
             "core": ("preset:small",),
+            "threshold_tokens": 3_000,
             "listing_max_tokens": 200,
             "search_default_limit": 3,
             "search_max_tokens": 600,
@@ -86,9 +83,11 @@ SMALL = Profile(
     ),
     reply_tokens=1_024,
     recover=True,
+    prefetch=True,
 )
-"""For models of a few billion parameters: few open tools, short texts, short answers, and
-calls that are read out of their text."""
+"""For models of a few billion parameters: folded from 3,000 tokens on whatever the window,
+short texts, short answers, the likely tools named behind the user's message, and calls that
+are read out of the model's text."""
 
 _PROFILES = {profile.name: profile for profile in (STANDARD, SMALL)}
 

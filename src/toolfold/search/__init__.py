@@ -4,6 +4,7 @@ Nothing here knows where tools come from or what a model will read. `Ranker`, `S
 and `Match` are what a ranker of your own is made of: pass it to `fold`.
 """
 
+from toolfold.search._clauses import clauses
 from toolfold.search.choice import RANKERS, chosen_ranker
 from toolfold.search.index import index_of, is_indexed
 from toolfold.search.ranker import Match, Ranker, Searcher, may_wait
@@ -14,6 +15,7 @@ __all__ = [
     "Ranker",
     "Searcher",
     "chosen_ranker",
+    "clauses",
     "index_of",
     "is_indexed",
     "may_wait",

@@ -95,6 +95,13 @@ class Settings:
         low=0,
         high=100,
     )
+    threshold_tokens: int = setting(
+        0,
+        "`auto`, bridge and reveal: what the deferrable schemas may take at most, however large "
+        "or unknown the context window is. 0 sets no such bound.",
+        low=0,
+        high=1_000_000,
+    )
     search_default_limit: int = setting(
         5, "Hits for each need of a search that names no limit.", low=1, high=50
     )

@@ -1,0 +1,70 @@
+"""Calls that were made, worked, and are made once more.
+
+Small models tend to repeat the call that has just worked instead of saying so. What changes
+something would then be done twice. A repetition is told by the real tool and its arguments,
+whether it came through the bridge or not, and only right behind the call that worked: what
+only reads may be asked again, and so may what failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolfold import prompts
+from toolfold.errors import InvalidToolError
+from toolfold.fold import Folded
+from toolfold.runtime._loose import loose_json
+from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.tool import Json, canonical, is_object
+
+__all__ = ["JustMade"]
+
+
+class JustMade:
+    """The calls of the last reply that worked and changed something."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+
+    def repeated(self, calls: Sequence[Call], folded: Folded) -> tuple[str, ...]:
+        """Return the names of the tools where a reply is nothing but such calls again."""
+        keys = [_key(call, folded) for call in calls]
+        again = [self._keys[key] for key in keys if key is not None and key in self._keys]
+        return tuple(dict.fromkeys(again)) if len(again) == len(calls) else ()
+
+    def note(self, calls: Sequence[Call], results: Sequence[ResultMessage], folded: Folded) -> None:
+        """Take what the calls of a reply came to."""
+        self._keys.clear()
+        for call, result in zip(calls, results, strict=True):
+            target, key = _target(call, folded), _key(call, folded)
+            tool = folded.catalog.find(target[0]) if target else None
+            if tool is not None and key is not None and not (result.is_error or tool.is_read_only):
+                self._keys[key] = tool.shown_name
+
+
+def _key(call: Call, folded: Folded) -> str | None:
+    """Return what is the same for two calls of one tool with one set of arguments."""
+    target = _target(call, folded)
+    if target is None:
+        return None
+    name, arguments = target
+    tool = folded.catalog.find(name)
+    try:
+        return None if tool is None else f"{tool.name} {canonical(arguments)}"
+    except InvalidToolError:
+        return None
+
+
+def _target(call: Call, folded: Folded) -> tuple[str, Json] | None:
+    """Return the real tool that a call names, and what it is given; None for the bridge's own."""
+    read = loose_json(call.arguments)
+    given: Json = read.value if read is not None else None
+    role = folded.bridge.role(call.name)
+    if role is None:
+        return call.name, given
+    if role != prompts.TOOL_CALL or not is_object(given):
+        return None
+    name = given.get("name")
+    return (name, given.get("arguments", {})) if isinstance(name, str) else None
