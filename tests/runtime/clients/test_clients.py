@@ -90,7 +90,7 @@ def test_tokens_written_to_anthropics_cache_are_part_of_the_prompt() -> None:
         ("responses", "completed", "end"),
         ("responses", "max_output_tokens", "length"),
         ("responses", "content_filter", "refused"),
-        ("responses", "steered", "end"),
+        ("responses", "steered", "length"),
         ("anthropic", "end_turn", "end"),
         ("anthropic", "stop_sequence", "end"),
         ("anthropic", "pause_turn", "end"),
