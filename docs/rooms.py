@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_missed",
         "_composition",
         "_companions",
+        "_queries",
     ),
     ("strategy",),
     ("_search_page",),

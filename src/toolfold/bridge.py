@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from toolfold import prompts
-from toolfold._bounds import one_line, visible
+from toolfold._bounds import visible
 from toolfold._companions import companions
 from toolfold._composition import ComposedNeed, composed, is_weak, kept
 from toolfold._missed import missed
+from toolfold._queries import WRAPPING, is_literal, names_of, needs_of, tool_named
 from toolfold._render import describe_text, fitting, names_text
 from toolfold._search_page import search_text
 from toolfold._signature import signature
@@ -39,12 +40,9 @@ NEEDS_AT_MOST = 8
 
 _NAMES_AT_MOST = 16
 _GUESSED_AT_MOST = 8
-_QUERY_LIMIT = 2_000
-_WRAPPING = "\"'`“”‘’ \t\n"
 _OTHER_KEYS = ("parameters", "args", "input", "params")
 _NAMESPACE = "functions."
 _WORD = re.compile(r"[^\W_]")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W_A-Za-z]+")
 _CONSIDERED = 25
 """How many matches of a need are looked at: the hits, and behind them its companions."""
 
@@ -176,7 +174,7 @@ class Bridge:
             found = ()
         tools = self.folded.tools
         hits = [Hit(tools[match.position], match.score, need) for match in found]
-        exact = _named(self.folded, need)
+        exact = tool_named(self.folded, need)
         if exact is not None and not (hits and hits[0].tool is exact):
             above = (hits[0].score if hits else 0.0) + 1.0
             rest = [hit for hit in hits if hit.tool is not exact]
@@ -186,8 +184,8 @@ class Bridge:
     def shown(self, need: str, limit: int) -> tuple[Hit, ...]:
         """Return the hits of one need that an answer shows: what is next to impossible is not."""
         hits = self.search(need, limit)
-        named = _named(self.catalog, need)
-        if named is not None and _is_literal(need, named):
+        named = tool_named(self.catalog, need)
+        if named is not None and is_literal(need, named):
             return hits[:1] if named.name in self.folded else ()
         return tuple(kept(hits, calibrated=self.ranker.calibrated))
 
@@ -196,8 +194,8 @@ class Bridge:
         together = self.strategy is not None and self.strategy.takes_one_need
         return [
             need
-            for need in _needs(query, self.catalog, together=together)
-            if _WORD.search(need) or _named(self.catalog, need)
+            for need in needs_of(query, self.catalog, together=together)
+            if _WORD.search(need) or tool_named(self.catalog, need)
         ]
 
     def is_weak(self, hits: Sequence[Hit]) -> bool:
@@ -206,7 +204,7 @@ class Bridge:
 
     def explain(self, hit: Hit) -> str:
         """Say in one line why a hit is there."""
-        if _named(self.folded, hit.need) is hit.tool:
+        if tool_named(self.folded, hit.need) is hit.tool:
             return "the query is its name"
         index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
         why = index.explain(hit.need, self.folded.names.index(hit.name))
@@ -272,10 +270,10 @@ class Bridge:
             limit: How many hits may have their signatures.
             has_names: Whether names follow them.
         """
-        named = _named(self.catalog, need)
+        named = tool_named(self.catalog, need)
         core = named if named is not None and named.name not in self.folded else None
         calibrated = self.ranker.calibrated
-        if named is not None and _is_literal(need, named):
+        if named is not None and is_literal(need, named):
             hits = self.search(need, 1) if core is None else ()
             return _Found(ComposedNeed(need, hits), core)
         if not has_names:
@@ -325,17 +323,17 @@ class Bridge:
     # ---- describe
 
     def _describe(self, arguments: Mapping[str, Json], session: Session) -> Answer:
-        names = _names(arguments.get("name", arguments.get("names")), self.catalog)
+        names = names_of(arguments.get("name", arguments.get("names")), self.catalog)
         if not names:
             return _mistake(prompts.NAME_MISSING, session)
         tools: list[Tool] = []
         missing: list[str] = []
         for name in names[:_NAMES_AT_MOST]:
-            tool = _named(self.catalog, name)
-            if name not in self.catalog and name.strip(_WRAPPING) in self.names.all:
-                missing.append(prompts.call_directly(name.strip(_WRAPPING)))
+            tool = tool_named(self.catalog, name)
+            if name not in self.catalog and name.strip(WRAPPING) in self.names.all:
+                missing.append(prompts.call_directly(name.strip(WRAPPING)))
             elif tool is None:
-                bare = name.strip(_WRAPPING)
+                bare = name.strip(WRAPPING)
                 found = self.near(bare) if len(missing) < _GUESSED_AT_MOST else ()
                 missing.append(self._not_available(bare, found))
             elif tool not in tools:
@@ -360,7 +358,7 @@ class Bridge:
         if not isinstance(name, str) or not name.strip():
             return _mistake(prompts.CALL_NAME_MISSING, session)
         if name not in self.catalog:
-            name = name.strip(_WRAPPING) or name
+            name = name.strip(WRAPPING) or name
         inner = self.role(name)
         if inner is not None or name in self.names.all:
             own = name.removeprefix(_NAMESPACE)
@@ -460,58 +458,3 @@ def _takes_any(tool: Tool) -> bool:
 
 def _mistake(text: str, session: Session) -> Answer:
     return Answer(text, is_error=True, session=session)
-
-
-def _named(catalog: Catalog, text: str) -> Tool | None:
-    """Return the tool that a text names, quoted or not."""
-    bare = text.strip()
-    inner = bare[1:-1] if len(bare) > 2 and bare[0] in _WRAPPING and bare[-1] in _WRAPPING else ""
-    forms = dict.fromkeys((text, inner, text.strip(_WRAPPING)))
-    return next((tool for form in forms if form and (tool := catalog.meant(form))), None)
-
-
-def _is_literal(text: str, tool: Tool) -> bool:
-    """Whether a text that names a tool can mean nothing else: it is quoted, or no plain word.
-
-    `create_issue` is such a text; `search` is not, nor is "create issue", unless that is
-    the name to the letter.
-    """
-    bare = text.strip()
-    inner = bare.strip(_WRAPPING)
-    if inner != bare:
-        return True
-    is_name = not any(map(str.isspace, bare)) or bare in (tool.name, tool.bare_name)
-    return is_name and len(_WORDS.findall(bare)) > 1
-
-
-def _needs(query: Json, catalog: Catalog, *, together: bool) -> list[str]:
-    """Return the needs of a query: a text with `|` between them, or a list of texts.
-
-    Args:
-        query: What the model sent.
-        catalog: The tools whose names may hold a `|` themselves.
-        together: Whether all is one need, to be searched in one go.
-    """
-    if is_array(query):
-        texts = [item for item in query if isinstance(item, str)]
-    elif not isinstance(query, str):
-        return []
-    elif _named(catalog, query):
-        return [query]
-    elif "|" not in query:
-        return [need] if (need := one_line(query, _QUERY_LIMIT)) else []
-    else:
-        texts = query[: 4 * _QUERY_LIMIT].split("|")
-    if together:
-        texts = [" ".join(texts)]
-    needs = (t if _named(catalog, t) else one_line(t, _QUERY_LIMIT) for t in texts)
-    return list(dict.fromkeys(need for need in needs if need))
-
-
-def _names(names: Json, catalog: Catalog) -> list[str]:
-    if isinstance(names, str):
-        names = [names] if _named(catalog, names) else re.split(r"[,|\n]", names)
-    if not is_array(names):
-        return []
-    texts = [name for name in names if isinstance(name, str)]
-    return list(dict.fromkeys(text for text in texts if text.strip(_WRAPPING)))

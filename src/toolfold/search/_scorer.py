@@ -45,6 +45,10 @@ COMPARED_WITH = 5
 FEW_TOOLS = 20
 """At so many tools the evidence `few` is one half; it goes to 1 below and to 0 above."""
 
+SURE_FROM, SURER = 1.0, 0.3
+"""From this logit on (a probability of 0.73) more evidence counts by this share: that a request is
+served becomes certain long before it is certain that the first hit serves it."""
+
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
@@ -94,6 +98,7 @@ class Scorer:
         """Return the probability that the best candidate serves the request."""
         x = floor_features(features, scores)
         logit = float(self._floor[:-1] @ x + self._floor[-1])
+        logit = min(logit, SURE_FROM + SURER * (logit - SURE_FROM))
         return 1 / (1 + exp(-min(max(logit, -LOGIT_BOUND), LOGIT_BOUND)))
 
 
