@@ -28,7 +28,7 @@ _ARGUMENTS_AT_MOST = 8
 _VALUE_LIMIT = 80
 _NEAR_TO_THE_BEST = 0.5
 _SPELT_ALIKE = 0.8
-_AS_A_NAME = 0.35
+_AS_A_NAME = 0.3
 """How probable a tool must be that a name is taken for: a name says less than a request."""
 
 _SHORTEST = 3
