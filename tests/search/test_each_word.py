@@ -1,13 +1,18 @@
 """Requests read word by word: what a tool's name says, and what speaks against a tool."""
 
 import random
+from collections.abc import Sequence
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from toolfold import Tool
 from toolfold.demo import demo_catalog
 from toolfold.search._dense import table
+from toolfold.search._each_word import EachWord, WordVectors
 from toolfold.search.hybrid import Hybrid
 
 TOOLS = list(demo_catalog())
@@ -33,6 +38,35 @@ def test_what_was_searched_before_does_not_show() -> None:
 
     assert searcher.search("send an invoice", 10) == Hybrid().searcher(TOOLS).search(
         "send an invoice", 10
+    )
+
+
+def test_a_search_that_another_thread_overtakes_at_the_start_gets_the_same_evidence() -> None:
+    places, query = np.arange(2), table().query("send mail")
+    tools = np.stack([query, query])
+
+    class Overtaken:
+        """Lets another search pass while the first one sets up."""
+
+        def __init__(self) -> None:
+            self.passing = EachWord(self, ["send_mail", "read_mail"])
+            self.is_passed = False
+
+        def words(self, text: str) -> WordVectors:
+            return table().words(text)
+
+        def names(self, names: Sequence[str]) -> NDArray[np.float32]:
+            if not names and not self.is_passed:
+                self.is_passed = True
+                self.passing.evidence("send mail", query, tools, places)
+            return table().names(names)
+
+    overtaken = Overtaken()
+    found = overtaken.passing.evidence("send mail", query, tools, places)
+
+    assert overtaken.is_passed
+    assert found.name_cosine.tolist() == pytest.approx(
+        table().names(["send_mail", "read_mail"]) @ query
     )
 
 

@@ -68,9 +68,9 @@ class EachWord:
     def __init__(self, model: WordEmbedder, names: Sequence[str]) -> None:
         self._model = model
         self._names = names
-        # The names' vectors, made when first needed.
-        self._vectors: Floats | None = None
-        self._made: NDArray[np.bool_] | None = None
+        # The names' vectors and which of them are made. One attribute, so that threads
+        # never see the marks of one pair beside the vectors of another.
+        self._kept: tuple[Floats, NDArray[np.bool_]] | None = None
 
     def evidence(
         self, text: str, vector: Floats, tools: Floats, places: NDArray[np.intp]
@@ -94,11 +94,13 @@ class EachWord:
     def _name_vectors(self, places: NDArray[np.intp]) -> Floats:
         import numpy as np
 
-        if self._vectors is None or self._made is None:
-            self._made = np.zeros(len(self._names), dtype=bool)
-            self._vectors = np.zeros((len(self._names), self._model.names([]).shape[1]), np.float32)
-        missing: list[int] = places[~self._made[places]].tolist()
+        kept = self._kept
+        if kept is None:
+            empty = np.zeros((len(self._names), self._model.names([]).shape[1]), np.float32)
+            kept = self._kept = (empty, np.zeros(len(self._names), dtype=bool))
+        vectors, made = kept
+        missing: list[int] = places[~made[places]].tolist()
         if missing:
-            self._vectors[missing] = self._model.names([self._names[i] for i in missing])
-            self._made[missing] = True
-        return self._vectors[places]
+            vectors[missing] = self._model.names([self._names[i] for i in missing])
+            made[missing] = True
+        return vectors[places]
