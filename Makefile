@@ -15,13 +15,16 @@ NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
-.PHONY: demo test thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients conformance clean
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
 
 test: $(READY)           ## run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+slow: $(READY)           ## the tests that kill, hang and flood processes; some minutes
+	$(BIN)/python -m pytest -n 2 -m slow
 
 thorough: $(READY)       ## the laws of the tests, with many more examples, by chance; many minutes
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 1800

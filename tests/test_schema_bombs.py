@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.outcomes import answered, invoked
@@ -254,7 +254,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.fixed_dictionaries({"a": SCHEMAS, "b": SCHEMAS, "c": SCHEMAS}), SCHEMAS, VALUES)
 def test_no_schema_and_no_value_take_long(defs: Json, schema: Json, value: Json) -> None:
     root = {"$defs": defs, "properties": {"value": schema}}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.outcomes import answered, invoked
@@ -124,7 +124,6 @@ def split_catalogs(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[str], Se
     return mixed, [item["name"] for item in secret], settings_
 
 
-@settings(max_examples=50)
 @given(split_catalogs(), st.booleans(), st.text(max_size=10))
 def test_nothing_tells_of_a_tool_outside_the_scope(
     case: tuple[list[dict[str, Any]], list[str], Settings], by_toolset: bool, noise: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Settings, Tool, fold
@@ -103,7 +103,6 @@ def registry_of(ran: Counter[int], *, parallel: bool) -> Registry:
     return registry
 
 
-@settings(max_examples=40)
 @given(
     turn=st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(HOOKS)), max_size=6),
     parallel=st.booleans(),

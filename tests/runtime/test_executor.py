@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Settings, fold
@@ -772,7 +772,6 @@ def test_progress_outside_a_call_is_a_clear_error() -> None:
 KINDS = ("add", "raise", "hang", "flood", "unknown", "search", "wrong", "nothing", "core")
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(KINDS), st.sampled_from(["", "x", "y"]), st.booleans()),

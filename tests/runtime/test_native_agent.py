@@ -299,7 +299,7 @@ def test_another_error_is_an_error() -> None:
 # ---- the conversation moves
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     apis=st.lists(
         st.sampled_from(["anthropic", "inline", "responses", "openai"]), min_size=2, max_size=5

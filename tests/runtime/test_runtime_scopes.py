@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.running import wait
@@ -248,7 +248,6 @@ patterns = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(patterns, patterns), min_size=1, max_size=3), st.integers(0, 26))
 def test_no_chain_of_subagents_runs_what_its_parent_may_not(
     steps: list[tuple[list[str], list[str]]], pick: int

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -91,7 +91,6 @@ def test_names_without_a_known_word_are_no_hindrance() -> None:
 
 
 @given(st.lists(st.text(max_size=30), max_size=8))
-@settings(max_examples=50)
 def test_the_vectors_of_names_do_not_depend_on_each_other(names: list[str]) -> None:
     together = table().names(names)
 

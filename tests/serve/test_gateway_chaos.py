@@ -34,7 +34,10 @@ from support.servers.place import (
     serving,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 
 @pytest.fixture

@@ -29,7 +29,10 @@ from support.servers.place import (
 from toolfold.sources.mcp import lifecycle
 from toolfold.sources.mcp.server import Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 
 @pytest.fixture

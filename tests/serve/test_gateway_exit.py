@@ -12,6 +12,8 @@ import pytest
 from support.served import Served, gone
 from support.servers.place import SECONDS, Place, prepared
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:

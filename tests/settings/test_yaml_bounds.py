@@ -33,10 +33,10 @@ def test_a_file_that_comes_to_too_much_is_refused_at_once(
     file = tmp_path / "host.yaml"
     file.write_text(f"tools:\n  tool_search: {{enabled: on}}\n{text}", "utf-8")
 
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ConfigError, match=problem):
         load_settings(file, environ={})
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("text", [LAUGHS, SELF, DEEP], ids=["laughs", "self", "deep"])

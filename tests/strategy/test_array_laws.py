@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.judges import judged_anthropic, judged_openai
@@ -178,7 +178,6 @@ def step(talk: Talk, kind: str, about: Any) -> None:
     talk.assemble()
 
 
-@settings(max_examples=40)
 @given(
     start=st.lists(st.sampled_from(NAMES), min_size=1, max_size=12, unique=True),
     marked=st.integers(0, 7),

@@ -44,7 +44,7 @@ def server() -> Any:
         yield running
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(said=REPLIES)
 def test_openais_own_client_reads_the_same_reply(server: ModelServer, said: Says) -> None:
     server.script[:] = [said]
@@ -80,7 +80,7 @@ def test_openais_own_client_reads_the_same_reply(server: ModelServer, said: Says
     asyncio.run(main())
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(said=REPLIES)
 def test_anthropics_own_client_reads_the_same_reply(server: ModelServer, said: Says) -> None:
     server.script[:] = [said]
@@ -117,7 +117,7 @@ def has_ids_of_its_own(reply: Says) -> bool:
     return len({call.id for call in reply.calls}) == len(reply.calls)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(said=REPLIES.filter(has_ids_of_its_own))
 def test_openais_own_client_reads_the_same_response(server: ModelServer, said: Says) -> None:
     server.script[:] = [said]

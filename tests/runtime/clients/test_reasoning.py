@@ -156,7 +156,7 @@ def test_what_the_caller_wants_included_comes_on_top() -> None:
 # ---- it does not go elsewhere
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(turns=st.lists(st.sampled_from([(a, m) for a in APIS for m in "xy"]), max_size=6))
 def test_a_provider_gets_its_own_reasoning_back_and_nobody_elses(
     turns: list[tuple[str, str]],
