@@ -175,12 +175,12 @@ def test_another_sources_prefix_is_not_an_absent_ones() -> None:
 
 
 def test_a_name_without_end_costs_no_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
 
     assert "is not running" in text(f"jira__{'_a_.' * 500_000}", {}, JIRA)
     assert "is not running" not in text("__" * 500_000, {}, JIRA)
 
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_name_of_nobody_is_answered_as_ever() -> None:

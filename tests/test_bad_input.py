@@ -198,7 +198,7 @@ def test_ten_thousand_tools_are_folded_searched_and_called() -> None:
         for i in range(10_000)
     ]
 
-    started = time.perf_counter()
+    started = time.process_time()
     folded = fold(tools, context_length=200_000, settings=Settings(ranker="bm25"))
     found = answered(folded.resolve("tool_search", {"query": "7777"}))
     call = invoked(
@@ -206,7 +206,7 @@ def test_ten_thousand_tools_are_folded_searched_and_called() -> None:
     )
     near = answered(folded.resolve("tool_call", {"name": "do_thing_77777", "arguments": {}}))
 
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
     assert len(folded.tools) == 3
     assert (folded.report.tools_before, folded.report.deferred) == (10_000, 10_000)
     assert "10,000 tools of server_0 (250), " in folded.tools[0]["description"]

@@ -79,10 +79,10 @@ def test_many_values_among_many_options_are_looked_up_quickly() -> None:
     options = [f"OPTION_{i}" for i in range(1_000)]
     schema = {"type": "array", "items": {"enum": options}}
 
-    started = time.perf_counter()
+    started = time.process_time()
     invocation = of(schema, [option.lower() for option in options] * 20)
 
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert invocation.arguments == {"x": options * 20}
 
 

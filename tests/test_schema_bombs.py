@@ -25,9 +25,9 @@ def folded_with(schema: Json) -> Folded:
 
 
 def call(schema: Json, arguments: Json) -> Any:
-    began = time.perf_counter()
+    began = time.process_time()
     found = folded_with(schema).resolve("attack", arguments)
-    assert time.perf_counter() - began < SOON
+    assert time.process_time() - began < SOON
     return found
 
 
@@ -93,10 +93,10 @@ def test_a_call_passes_unchecked_where_its_schema_would_expand_too_far(name: str
 
 @pytest.mark.parametrize("name", list(BOMBS))
 def test_a_checkup_names_a_schema_that_expands_too_far(name: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     findings = check_tools([Tool("attack", "Attacks whoever asks.", BOMBS[name])])
 
-    assert time.perf_counter() - began < SOON
+    assert time.process_time() - began < SOON
     assert [(f.severity, f.kind, f.tools) for f in findings] == [
         ("error", "unusable schema", ("attack",))
     ]
@@ -199,10 +199,10 @@ def test_a_recursive_schema_is_a_line_at_once(node: Json) -> None:
     schema = {"$defs": {"n": node}, "properties": {f"a{i}": node for i in range(24)}}
     tool = Tool("attack", "Attack.", schema)
 
-    began = time.perf_counter()
+    began = time.process_time()
     line = Hit(tool, 1.0, "").signature
 
-    assert time.perf_counter() - began < SOON / 4
+    assert time.process_time() - began < SOON / 4
     assert line.startswith("attack(")
     assert len(line) < 700
 

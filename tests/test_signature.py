@@ -176,8 +176,8 @@ def test_a_large_constant_is_not_written_out_to_be_cut() -> None:
     wide = {"type": "object", "properties": {f"p{i}": {"$ref": "#/$defs/i"} for i in range(8)}}
     schema = {"properties": {"x": wide, "y": wide}, "$defs": {"c": large, "i": inner}}
 
-    started = time.perf_counter()
+    started = time.process_time()
     whole = line(schema)
 
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert len(whole) <= LIMIT

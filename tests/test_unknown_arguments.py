@@ -56,10 +56,10 @@ def test_thousands_of_unknown_arguments_are_refused_at_once(extra: Any) -> None:
     names = {f"argument_{i}": {"type": "string"} for i in range(60)}
     given_ = {f"argumnet_{i}": "" for i in range(5_000)}
 
-    started = time.perf_counter()
+    started = time.process_time()
     answer = called({"type": "object", "properties": names, **extra}, given_)
 
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert isinstance(answer, Answer)
     assert answer.text.count("unknown argument") == 5
 

@@ -295,11 +295,11 @@ def test_an_english_request_pays_microseconds() -> None:
     for query in queries:
         translated(query)
 
-    started = time.perf_counter()
+    started = time.process_time()
     for query in queries:
         translated(query)
 
-    assert (time.perf_counter() - started) / len(queries) < 100e-6
+    assert (time.process_time() - started) / len(queries) < 100e-6
 
 
 @pytest.mark.parametrize(
@@ -316,11 +316,11 @@ def test_an_english_request_pays_microseconds() -> None:
     ],
 )
 def test_a_long_text_does_not_take_long(query: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     translated(query)
     in_english((query,) * 6)
 
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_the_list_is_well_formed() -> None:
