@@ -25,4 +25,3 @@ def test_the_guides_commands_end_in_a_search_over_the_servers_of_two_clients(
     assert set(yaml.safe_load(config.read_text())["mcpServers"]) == {"memory", "time"}
     assert "sk-not-to-be-copied" not in config.read_text()
     assert "time__get_current_time" in searched.output
-    assert "memory__" in searched.output

@@ -2,6 +2,7 @@
 
 python -m live              # exit status 0 where everything held
 python -m live small …      # a model that calls tools: counts, see `live.small`
+python -m live proxied …    # that model behind the proxy, see `live.proxied`
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 
 from live.comparison import compare
 from live.conversation import CONTEXT, hold
+from live.proxied import main as proxied
 from live.report import Report
 from live.server import Server, ServerError, is_gone, serving
 from live.small import main as small
@@ -60,4 +62,6 @@ async def _within_time(server: Server, report: Report) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(small(sys.argv[2:]) if sys.argv[1:2] == ["small"] else main())
+    runs = {"small": small, "proxied": proxied}
+    asked = runs.get(" ".join(sys.argv[1:2]))
+    sys.exit(asked(sys.argv[2:]) if asked else main())
