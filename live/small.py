@@ -2,6 +2,7 @@
 
     python -m live small sixteen --arms bridge,prefetch
     python -m live small scenarios --arms folded,prefetch,unfolded,stub --repeat 5
+    python -m live small harder --arms folded,prefetch
     python -m live small sixteen --base-url http://localhost:8081/v1 --model my-model
 
 Nothing here passes or fails: counts and their spread are printed, and every transcript goes
@@ -46,6 +47,7 @@ _REPLIES = 4
 _TURNS = 8
 _FOLDED = 20
 """With the three core tools a list of 23, as small local agents have."""
+_PLAIN = 5
 _CORE = {tool.name for tool in CORE}
 _RUN_SECONDS = 1_800
 
@@ -93,7 +95,7 @@ def main(given: Sequence[str]) -> int:
 
 def _options(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m live small")
-    parser.add_argument("what", choices=["sixteen", "scenarios"])
+    parser.add_argument("what", choices=["sixteen", "scenarios", "harder"])
     parser.add_argument("--arms", default="bridge,prefetch")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--only", default="", help="names or numbers of tasks, with commas")
@@ -200,15 +202,16 @@ async def _one(wanted: OneTool, number: str, arm: Arm, repeat: int, model: OpenA
     )
 
 
-# ---- the five plain scenarios
+# ---- the five plain scenarios, and the six harder ones
 
 
 async def _scenarios(
     options: argparse.Namespace, arms: Sequence[Arm], base_url: str, name: str
 ) -> list[Outcome]:
     # All of them see the same tools, so that a server reads a long list once.
-    held = tuple(sorted({name for scenario in SCENARIOS[:5] for name in scenario.held} - _CORE))
-    plain = {s.name: replace(s, folded=_FOLDED, beside=held) for s in SCENARIOS[:5]}
+    own = SCENARIOS[:_PLAIN] if options.what == "scenarios" else SCENARIOS[_PLAIN:]
+    held = tuple(sorted({name for scenario in own for name in scenario.held} - _CORE))
+    plain = {s.name: replace(s, folded=max(_FOLDED, len(held)), beside=held) for s in own}
     todo = [
         Task(plain[key], arm, repeat)
         for repeat in range(1, options.repeat + 1)
