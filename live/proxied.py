@@ -109,8 +109,9 @@ def _address(arm: str, upstream: str) -> Generator[str]:
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="toolfold-proxied-") as folder:
         config = Path(folder) / "toolfold.yaml"
-        entry = {"url": upstream, "recover": True}
-        config.write_text(json.dumps({"proxy": {"upstreams": {"local": entry}}}), "utf-8")
+        entry = {"name": "local", "url": upstream, "recover": True}
+        settings = {"tool_search": {"enabled": "on", "core": ["terminal", "memory"]}}
+        config.write_text(json.dumps({"tools": settings, "proxy": {"upstreams": [entry]}}), "utf-8")
         command = [sys.executable, "-c", "from toolfold.cli import main; raise SystemExit(main())"]
         command += ["proxy", "--config", str(config), "--listen", f"127.0.0.1:{port}"]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL)

@@ -208,10 +208,13 @@ async def _one(wanted: OneTool, number: str, arm: Arm, repeat: int, model: OpenA
 async def _scenarios(
     options: argparse.Namespace, arms: Sequence[Arm], base_url: str, name: str
 ) -> list[Outcome]:
-    # All of them see the same tools, so that a server reads a long list once.
-    own = SCENARIOS[:_PLAIN] if options.what == "scenarios" else SCENARIOS[_PLAIN:]
-    held = tuple(sorted({name for scenario in own for name in scenario.held} - _CORE))
-    plain = {s.name: replace(s, folded=max(_FOLDED, len(held)), beside=held) for s in own}
+    if options.what == "harder":
+        plain = {s.name: s for s in SCENARIOS[_PLAIN:]}
+    else:
+        # All of them see the same tools, so that a server reads a long list once.
+        own = SCENARIOS[:_PLAIN]
+        held = tuple(sorted({name for scenario in own for name in scenario.held} - _CORE))
+        plain = {s.name: replace(s, folded=_FOLDED, beside=held) for s in own}
     todo = [
         Task(plain[key], arm, repeat)
         for repeat in range(1, options.repeat + 1)
