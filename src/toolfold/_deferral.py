@@ -114,7 +114,9 @@ def _within_budget(answer: Answer, bridge: Bridge, provider: Provider) -> Answer
     return replace(answer, hits=tuple(hits))
 
 
-def replayed(text: str, found: Iterable[str], bridge: Bridge, session: Session) -> Answer:
+def replayed(
+    text: str, found: Iterable[str], note: str, bridge: Bridge, session: Session
+) -> Answer:
     """Return an earlier answer to a search, as a request of this session has to say it."""
     if bridge.strategy is None or bridge.strategy.found_form == "text":
         return Answer(prompts.bridged(text, bridge.names), session=session)
@@ -128,7 +130,7 @@ def replayed(text: str, found: Iterable[str], bridge: Bridge, session: Session) 
             tools.append(bridge.folded[name])
         elif own in listed or own in dict(session.defined):
             tools.append(defined_tool(kept[own], name))
-    return Answer(text, tools=tuple(tools), session=session)
+    return Answer(text, tools=tuple(tools), session=session, note=note)
 
 
 def namespace(name: str, bridge: Bridge, session: Session, provider: Provider) -> str | None:

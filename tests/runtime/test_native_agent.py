@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,12 @@ from support.asking import client
 from support.judges import judged_anthropic, judged_openai
 from support.model_server import Fails, ModelServer, Raw, Received, Says, event, response
 from toolfold import Settings
+from toolfold.absent import AbsentSource
 from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, Registry
 from toolfold.runtime.conversation import Conversation
 from toolfold.runtime.message_json import message_from_json, message_to_json
 from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.sources import CallContext, Source
 from toolfold.sources.calls import PendingCall
 from toolfold.tool import Tool
 
@@ -113,7 +115,8 @@ def held(api: str, *script: Any, ask: tuple[str, ...] = ("Go.",), **options: Any
         with ModelServer(*script) as server:
             given: dict[str, Any] = {"settings": NATIVE, **options}
             async with client(server, api, **given.pop("client", {})) as model:
-                conversation = Agent(model, tools(), **given).conversation()
+                sources = given.pop("sources", None) or tools()
+                conversation = Agent(model, sources, **given).conversation()
                 for text in ask:
                     await conversation.ask(text)
             return server.requests
@@ -242,6 +245,80 @@ def test_the_search_may_have_a_prefix(api: str) -> None:
     found = json.dumps(judged(requests[1].body))
     assert "get_exchange_rate" in found.split("exchange rate", 1)[1]
     assert "is not available" not in found
+
+
+# ---- what is said beside what was found
+
+
+class Away(Source):
+    """A source that is not there."""
+
+    name = "vault"
+
+    def tools(self) -> Sequence[Tool]:
+        return ()
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        raise AssertionError("it has nothing to call")
+
+    def absence(self) -> AbsentSource | None:
+        return AbsentSource("vault", "it is locked")
+
+
+APIS = ("anthropic", "inline", "responses")
+
+
+def held_by(api: str, *script: Any, sources: Any = ()) -> list[Any]:
+    """The bodies of a native conversation, each taken by its maker's types."""
+    inline = {"settings": replace(NATIVE, inline=True)} if api == "inline" else {}
+    requests = held(
+        "anthropic" if api == "inline" else api,
+        *script,
+        sources=sources or (tools(),),
+        **inline,
+    )
+    return [judged(request.body, request.headers) for request in requests]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_model_hears_that_it_goes_round_in_circles(api: str) -> None:
+    bodies = held_by(api, *[searches("exchange rate")] * 4, Says("Enough."))
+
+    said = [json.dumps(body).count("You have made the same calls") for body in bodies]
+    assert said == [0, 0, 0, 1, 2]
+    for before, after in itertools.pairwise(told(body) for body in bodies):
+        assert after[: len(before)] == before
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_model_hears_of_sources_that_are_not_there(api: str) -> None:
+    query = "exchange rate | open the vault"
+    bodies = held_by(api, searches(query), Says("1.1"), sources=(tools(), Away()))
+
+    assert "get_exchange_rate" in json.dumps(told(bodies[1]))
+    assert "vault is not running: it is locked." in json.dumps(told(bodies[1]))
+
+
+def test_a_note_stands_behind_all_results_of_its_message() -> None:
+    def both(request: Received) -> Any:
+        found = searches("exchange rate | open the vault")(request).calls
+        return Says("", (*found, Call("clock", "{}", "call_clock")))
+
+    bodies = held_by("anthropic", both, Says("1.1"), sources=(tools(), Away()))
+
+    kinds = [block["type"] for block in bodies[1]["messages"][-1]["content"]]
+    assert kinds == ["tool_result", "tool_result", "text"]
+
+
+def told(body: Any) -> Any:
+    """What a request says, without the marks for a cache, which move."""
+
+    def unmarked(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
+        return [unmarked(inner) for inner in value] if isinstance(value, list) else value
+
+    return unmarked(body.get("input") or body["messages"])
 
 
 # ---- it is refused

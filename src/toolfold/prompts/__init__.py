@@ -139,6 +139,7 @@ from toolfold.prompts.discovery import (
     no_match,
     schema_cut,
     search_for_it,
+    search_notes,
     search_says,
     text_cut,
 )
@@ -302,6 +303,7 @@ __all__ = [
     "result_earlier",
     "schema_cut",
     "search_for_it",
+    "search_notes",
     "search_says",
     "search_tool",
     "server_down",

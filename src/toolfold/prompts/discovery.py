@@ -37,6 +37,7 @@ __all__ = [
     "no_match",
     "schema_cut",
     "search_for_it",
+    "search_notes",
     "search_says",
     "text_cut",
 ]
@@ -138,6 +139,11 @@ def loaded(names: Sequence[str]) -> str:
 def search_says(text: str) -> str:
     """Return what a search has to say where its answer may hold nothing but definitions."""
     return f"tool_search found nothing to load. It says: {text}"
+
+
+def search_notes(note: str) -> str:
+    """Return what a search says beside the definitions that its answer may hold."""
+    return f"tool_search says: {note}"
 
 
 def no_match(

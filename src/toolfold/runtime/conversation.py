@@ -203,8 +203,7 @@ class Conversation:
                 return done("loop")
             last = self.messages[-1]
             if verdict == "warn" and isinstance(last, ResultMessage):
-                warned = prompts.again(guard.times)
-                self.messages[-1] = replace(last, text=f"{last.text}\n{warned}")
+                self.messages[-1] = _noted(last, prompts.again(guard.times))
             folded = self._assemble()
 
     def _assemble(self) -> Folded:
@@ -304,6 +303,14 @@ def _taken_up(session: Session, messages: Sequence[Message], prefix: str) -> Ses
     is_bridged = any(names.role(result.name) in _THROUGH_THE_BRIDGE for result in results)
     found = (name for result in results for name in result.found or ())
     return Session(bridged=is_bridged).reveal(found)
+
+
+def _noted(result: ResultMessage, text: str) -> ResultMessage:
+    """Return a result that says one thing more, in whatever form it is sent."""
+    note = result.note
+    if result.found is not None:
+        note = f"{note}\n{text}" if note else text
+    return replace(result, text=f"{result.text}\n{text}", note=note)
 
 
 @dataclass(slots=True)
