@@ -270,12 +270,11 @@ APIS = ("anthropic", "inline", "responses")
 
 def held_by(api: str, *script: Any, sources: Any = ()) -> list[Any]:
     """The bodies of a native conversation, each taken by its maker's types."""
-    inline = {"settings": replace(NATIVE, inline=True)} if api == "inline" else {}
     requests = held(
         "anthropic" if api == "inline" else api,
         *script,
         sources=sources or (tools(),),
-        **inline,
+        settings=replace(NATIVE, inline=api == "inline"),
     )
     return [judged(request.body, request.headers) for request in requests]
 

@@ -398,6 +398,39 @@ def test_hosted_lists_the_providers_search_and_defers_the_rest(
         judged_anthropic(own.request())
 
 
+def names_of(folded: Any) -> list[str]:
+    return [entry["name"] for entry in folded.tools]
+
+
+def test_a_tool_with_the_name_of_the_providers_search_leaves_it_the_other_one() -> None:
+    own = talk(CLAUDE, [Tool("tool_search_tool_bm25", "Mine."), *TOOLS], strategy="hosted")
+    names = names_of(own.folded)
+
+    assert own.folded.tools[0] == {
+        "type": "tool_search_tool_regex_20251119",
+        "name": "tool_search_tool_regex",
+    }
+    assert len(names) == len(set(names)) == 5
+    judged_anthropic(own.request())
+
+    before = own.folded.tools
+    own.tools.pop(0)  # it stays defined until the conversation ends, and so does its name
+    assert own.assemble().tools == before
+
+
+def test_where_both_names_are_taken_hosted_is_the_bridge_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mine = [Tool(f"tool_search_tool_{kind}", "Mine.") for kind in ("bm25", "regex")]
+
+    for _ in range(2):
+        folded = talk(CLAUDE, [*mine, *TOOLS], strategy="hosted").folded
+        assert names_of(folded) == ["tool_search", "tool_describe", "tool_call"]
+
+    (said,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert said.startswith("`strategy: hosted` needs a name that tools of yours have")
+
+
 # ---- a list that changes
 
 
