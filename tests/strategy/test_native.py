@@ -370,6 +370,21 @@ def test_inline_definitions_come_in_once_in_a_message_behind_the_result() -> Non
     judged_anthropic(own.request(), beta=True)
 
 
+@pytest.mark.parametrize("model", [CLAUDE, INLINE, GPT])
+def test_an_old_search_does_not_name_what_is_out_of_the_scope_by_now(model: Model) -> None:
+    found = answered(talk(model).folded.resolve("tool_search", {"query": "mail"}))
+    narrow = talk(model, TOOLS[1:]).folded
+
+    again = narrow.replayed(found.text, [tool.name for tool in found.found])
+
+    said = [again.result_content(), again.search_output("c"), again.additions()]
+    assert "send_mail" in found.text
+    assert "send_mail" not in json.dumps(said)
+    assert again.text == (
+        "What this search found then cannot be loaded now. Search again for what you need."
+    )
+
+
 # ---- the provider's own search
 
 

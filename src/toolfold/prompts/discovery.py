@@ -12,6 +12,7 @@ __all__ = [
     "ALSO_UNLISTED",
     "ALSO_UNLOADED",
     "BLANK_QUERY",
+    "FOUND_THEN",
     "FRUITLESS_AT_MOST",
     "HITS_FOOT",
     "LISTED_FOOT",
@@ -44,6 +45,9 @@ __all__ = [
 
 FRUITLESS_AT_MOST = 3
 """After so many searches in vain the model is told to go on."""
+
+FOUND_THEN = "What this search found then cannot be loaded now. Search again for what you need."
+"""What an old answer says where nothing of what it found can be loaded any more."""
 
 _SOURCES_AT_MOST = 30
 
