@@ -20,7 +20,7 @@ from toolfold.runtime.clients._exchange import ReplyReader, Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._native_blocks import native_blocks
 from toolfold.runtime.clients._pairing import SentCall, SentReply, SentResult, paired
-from toolfold.runtime.clients._responses_reader import ResponsesReader
+from toolfold.runtime.clients._responses_reader import ResponsesReader, content_text
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Request
@@ -253,10 +253,9 @@ def _unsealed(items: list[Json]) -> list[Json]:
         if _is_reasoning(item):
             continue
         if item.get("type") == "message" and item.get("role") == "assistant":
-            parts = item.get("content")
-            texts = (part.get("text") or part.get("refusal") or "" for part in parts or ())
+            said = content_text(item.get("content"))
             phase = {"phase": item["phase"]} if item.get("phase") else {}
-            left += [{**message, **phase} for message in _message("".join(texts))]
+            left += [{**message, **phase} for message in _message(said)]
         else:
             left.append({key: item[key] for key in item if key not in _OF_THE_ANSWER})
     return left
