@@ -20,7 +20,7 @@ from support.model_server import Fails, ModelServer, Raw, Received, Says, event,
 from toolfold import Settings
 from toolfold.absent import AbsentSource
 from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, Registry
-from toolfold.runtime.conversation import Conversation
+from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.message_json import message_from_json, message_to_json
 from toolfold.runtime.messages import Call, ResultMessage
 from toolfold.sources import CallContext, Source
@@ -318,6 +318,65 @@ def told(body: Any) -> Any:
         return [unmarked(inner) for inner in value] if isinstance(value, list) else value
 
     return unmarked(body.get("input") or body["messages"])
+
+
+# ---- a provider that pauses
+
+
+def paused(*content: Any) -> Raw:
+    """A reply of Anthropic's that the provider broke off, to go on when it comes back."""
+    told: list[Any] = [{"type": "message_start", "message": {"usage": {"input_tokens": 7}}}]
+    for index, block in enumerate(content):
+        told += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_stop", "index": index},
+        ]
+    told.append({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}})
+    told.append({"type": "message_stop"})
+    return Raw([event(e, e["type"]) for e in told])
+
+
+LOOK = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "x"},
+}
+FIRST = {"type": "text", "text": "I look it up. "}
+
+
+def asked_once(*script: Any, **options: Any) -> tuple[Done, list[Any]]:
+    async def main() -> tuple[Done, list[Any]]:
+        with ModelServer(*script) as server:
+            async with client(server, "anthropic", cache=False) as model:
+                agent = Agent(model, tools(), settings=NATIVE, **options)
+                done = await agent.conversation().ask("Go.")
+            return done, [judged(request.body) for request in server.requests]
+
+    return asyncio.run(main())
+
+
+def test_a_turn_that_the_provider_paused_goes_on_with_what_it_said() -> None:
+    done, bodies = asked_once(paused(FIRST, LOOK), Says("It is 1.1."))
+
+    assert bodies[1]["messages"] == [
+        *bodies[0]["messages"],
+        {"role": "assistant", "content": [FIRST, LOOK]},
+    ]
+    assert (done.text, done.stop, done.round_trips) == ("I look it up. It is 1.1.", "end", 2)
+
+
+def test_a_pause_without_a_word_is_no_empty_answer() -> None:
+    done, bodies = asked_once(paused(LOOK), Says("1.1"))
+
+    assert bodies[1]["messages"][1:] == [{"role": "assistant", "content": [LOOK]}]
+    assert (done.text, done.asked_again) == ("1.1", 0)
+
+
+def test_a_provider_that_pauses_for_ever_comes_to_the_limit_of_turns() -> None:
+    done, bodies = asked_once(*[paused(LOOK)] * 3, limits=Limits(turns=3))
+
+    assert (done.stop, len(bodies)) == ("turns", 3)
 
 
 # ---- it is refused

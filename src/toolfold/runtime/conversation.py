@@ -165,15 +165,10 @@ class Conversation:
         session = _taken_up(self.session, self.messages, agent.settings.bridge_prefix)
         self.session = session.moved_on()  # searches in vain count within one message
         folded = self._assemble()
-        note = ""
-        if agent.prefetches:
-            note, hits = await asyncio.to_thread(prefetched, folded, text)
-            self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
-        self.messages.append(UserMessage(text, note))
+        self.messages.append(UserMessage(text, await self._prefetched(folded, text)))
 
         def done(stop: Literal["end", "turns", "tokens", "length", "loop", "refused"]) -> None:
-            last = next((m for m in reversed(self.messages) if isinstance(m, ModelMessage)), None)
-            said = last.text if last is not None and not last.calls else ""
+            said = _last_words(self.messages)
             seconds = time.perf_counter() - started
             emit(Done(said, stop, spent, trips, seconds, retries.empty))
 
@@ -188,6 +183,8 @@ class Conversation:
             self.usage += reply.usage
             self.messages.append(reply.message)
             emit(reply)
+            if reply.stop == "paused":  # it goes on where it was, once it has the reply back
+                continue
             if not reply.message.calls:
                 is_last = trips >= agent.limits.turns
                 note = await retries.note(
@@ -205,6 +202,14 @@ class Conversation:
             if verdict == "warn" and isinstance(last, ResultMessage):
                 self.messages[-1] = _noted(last, prompts.again(guard.times))
             folded = self._assemble()
+
+    async def _prefetched(self, folded: Folded, text: str) -> str:
+        """Return the note behind the user's message that names the likely tools, if any."""
+        if not self.agent.prefetches:
+            return ""
+        note, hits = await asyncio.to_thread(prefetched, folded, text)
+        self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
+        return note
 
     def _assemble(self) -> Folded:
         """Return what the model sees now: the last fold again while the live tools are the same."""
@@ -303,6 +308,17 @@ def _taken_up(session: Session, messages: Sequence[Message], prefix: str) -> Ses
     is_bridged = any(names.role(result.name) in _THROUGH_THE_BRIDGE for result in results)
     found = (name for result in results for name in result.found or ())
     return Session(bridged=is_bridged).reveal(found)
+
+
+def _last_words(messages: Sequence[Message]) -> str:
+    """Return what a model said last, with what came before a pause of its provider."""
+    words: list[str] = []
+    for message in reversed(messages):
+        if isinstance(message, ModelMessage) and not message.calls:
+            words.append(message.text)
+        elif words or isinstance(message, ModelMessage):
+            break
+    return "".join(reversed(words))
 
 
 def _noted(result: ResultMessage, text: str) -> ResultMessage:

@@ -14,8 +14,9 @@ from toolfold.tool import Json, Shape
 
 __all__ = ["Model", "ModelError", "Reply", "Request", "Stop", "TextDelta", "Usage", "prompt_text"]
 
-Stop = Literal["end", "calls", "length", "refused"]
-"""Why a reply ended: the model was done, wants calls run, hit a limit, or would not."""
+Stop = Literal["end", "calls", "length", "refused", "paused"]
+"""Why a reply ended: the model was done, wants calls run, hit a limit, or would not; or its
+provider paused, and goes on when it gets the reply back."""
 
 
 @dataclass(frozen=True, slots=True)
