@@ -22,7 +22,7 @@ from toolfold.absent import AbsentSource
 from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, Registry
 from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.message_json import message_from_json, message_to_json
-from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.runtime.messages import Call, ModelMessage, ResultMessage, UserMessage
 from toolfold.sources import CallContext, Source
 from toolfold.sources.calls import PendingCall
 from toolfold.tool import Tool
@@ -495,6 +495,33 @@ def test_a_conversation_that_was_put_away_goes_on_anywhere(of: str, to: str) -> 
     checked(judged(body))
     listed = [tool.get("name") for tool in body["tools"]]
     assert ("tool_call" in listed) == (of == "openai")
+
+
+def test_a_long_conversation_that_was_put_away_keeps_the_namespaces_of_its_calls() -> None:
+    many = Registry()
+
+    async def run(call: PendingCall) -> str:
+        return "ran"
+
+    for i in range(700):
+        many.add(Tool(f"t{i}", "Does it.", SCHEMA), run)
+    found = tuple(f"t{i}" for i in range(700))
+
+    async def main() -> Any:
+        with ModelServer(Says("Hello again.")) as server:
+            async with client(server, "responses") as model:
+                after = Agent(model, many, settings=NATIVE).conversation()
+                after.messages = [
+                    UserMessage("Go."),
+                    ModelMessage("", (Call("tool_search", '{"query": "all"}', "c1"),)),
+                    ResultMessage("Many.", "c1", "tool_search", found=found),
+                    ModelMessage("", (Call("t0", "{}", "c2"),)),
+                    ResultMessage("ran", "c2", "t0"),
+                ]
+                await after.ask("Are you there?")
+        return server.requests[0].body
+
+    checked(judged(asyncio.run(main())))
 
 
 def checked(body: Any) -> None:

@@ -330,6 +330,17 @@ def test_an_output_without_a_tool_is_followed_by_what_the_search_says() -> None:
     )
 
 
+def test_what_was_found_long_ago_keeps_its_namespace() -> None:
+    many = [Tool(f"t{i}", "Does it.", TAKES) for i in range(700)]
+    own = talk(GPT, many)
+    for tool in many:
+        own.call("tool_search", query=tool.name)
+
+    assert {own.folded.for_session(own.session).namespace(tool.name) for tool in many} == {
+        tool.name for tool in many
+    }
+
+
 def test_a_tool_that_is_listed_needs_no_namespace() -> None:
     assert talk(GPT, core=("send_mail",)).folded.namespace("send_mail") is None
 
