@@ -23,6 +23,7 @@ from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIRespons
 from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.message_json import message_from_json, message_to_json
 from toolfold.runtime.messages import Call, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.model import Reply
 from toolfold.sources import CallContext, Source
 from toolfold.sources.calls import PendingCall
 from toolfold.tool import Tool
@@ -318,6 +319,40 @@ def told(body: Any) -> Any:
         return [unmarked(inner) for inner in value] if isinstance(value, list) else value
 
     return unmarked(body.get("input") or body["messages"])
+
+
+# ---- what it costs
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_deferred_definition_is_counted_once_it_is_found_and_no_sooner(api: str) -> None:
+    """Where the server counts nothing, as many that speak an API do not."""
+
+    async def main() -> list[int]:
+        script = (searches("exchange rate"), searches("exchange rate"), Says("1.1"))
+        with ModelServer(*script) as server:
+            async with client(server, "anthropic" if api == "inline" else api) as model:
+                how = replace(NATIVE, inline=api == "inline")
+                conversation = Agent(model, large, settings=how).conversation()
+                return [
+                    happened.usage.prompt
+                    async for happened in conversation.send("Go.")
+                    if isinstance(happened, Reply)
+                ]
+
+    large = Registry()
+
+    async def run(call: PendingCall) -> str:
+        return "ran"
+
+    wide = {"to": {"type": "string", "description": "Whom it is for. " * 100}}
+    for name, description in NEEDS.items():
+        large.add(Tool(name, description, {"type": "object", "properties": wide}), run)
+
+    before, found, again = asyncio.run(main())
+    assert before < 200
+    assert 400 < found - before < 600
+    assert again - found < 50
 
 
 # ---- a provider that pauses
