@@ -23,7 +23,7 @@ from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIRespons
 from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.message_json import message_from_json, message_to_json
 from toolfold.runtime.messages import Call, ModelMessage, ResultMessage, UserMessage
-from toolfold.runtime.model import Reply
+from toolfold.runtime.model import ModelError, Reply
 from toolfold.sources import CallContext, Source
 from toolfold.sources.calls import PendingCall
 from toolfold.tool import Tool
@@ -53,6 +53,11 @@ def tools() -> Registry:
 
 
 ids = itertools.count(1)
+
+
+def new_model() -> str:
+    """The name of a model of which no other test has learned anything."""
+    return f"model-{next(ids)}"
 
 
 def searches(query: str, name: str = "tool_search") -> Callable[[Received], Any]:
@@ -115,7 +120,7 @@ def held(api: str, *script: Any, ask: tuple[str, ...] = ("Go.",), **options: Any
     async def main() -> list[Received]:
         with ModelServer(*script) as server:
             given: dict[str, Any] = {"settings": NATIVE, **options}
-            async with client(server, api, **given.pop("client", {})) as model:
+            async with client(server, api, new_model(), **given.pop("client", {})) as model:
                 sources = given.pop("sources", None) or tools()
                 conversation = Agent(model, sources, **given).conversation()
                 for text in ask:
@@ -443,6 +448,51 @@ def test_a_provider_that_refuses_gets_the_bridge_once_and_for_the_whole_conversa
     assert names[1:] == [["clock", "tool_search", "tool_describe", "tool_call"]] * 4
     assert "get_exchange_rate ran" in json.dumps(bodies[3])
     assert caplog.text.count("does not take deferred tools") == 1
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_the_next_conversation_with_who_refused_begins_with_the_bridge(api: str) -> None:
+    bodies, _ = asked_twice(api, Fails(400, REFUSALS[api]), Says("1."), Says("2."))
+
+    assert [is_deferring(body) for body in bodies] == [True, False, False]
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_who_refuses_the_bridge_as_well_is_asked_anew_in_the_next_conversation(api: str) -> None:
+    refusal = Fails(400, REFUSALS[api])
+    bodies, failures = asked_twice(api, refusal, refusal, Says("2."))
+
+    assert [is_deferring(body) for body in bodies] == [True, False, True]
+    assert failures == 1
+
+
+def test_another_model_of_the_same_server_is_asked_whether_it_defers() -> None:
+    refusal = Fails(400, REFUSALS["anthropic"])
+    bodies, _ = asked_twice("anthropic", refusal, Says("1."), Says("2."), same_model=False)
+
+    assert [is_deferring(body) for body in bodies] == [True, False, True]
+
+
+def asked_twice(api: str, *script: Any, same_model: bool = True) -> tuple[list[Any], int]:
+    """The bodies of two conversations with one server, and how many of them failed."""
+
+    async def main() -> tuple[list[Any], int]:
+        failures = 0
+        first = new_model()
+        with ModelServer(*script) as server:
+            for name in (first, first if same_model else new_model()):
+                async with client(server, api, name) as model:
+                    try:
+                        await Agent(model, tools(), settings=NATIVE).run("Go.")
+                    except ModelError:
+                        failures += 1
+            return [judged(request.body) for request in server.requests], failures
+
+    return asyncio.run(main())
+
+
+def is_deferring(body: Any) -> bool:
+    return "tool_call" not in [tool.get("name") for tool in body["tools"]]
 
 
 @pytest.mark.parametrize("api", ["anthropic", "responses"])

@@ -77,8 +77,8 @@ class Model(Protocol):
     """Something that streams a reply.
 
     One that speaks an API of a provider which may defer tools also has `provider_api` and `host`,
-    and renders what was found as `Request.folded` says. One whose window is known has
-    `context_length`.
+    and renders what was found as `Request.folded` says; `address` tells two servers of one host
+    apart. One whose window is known has `context_length`.
     """
 
     @property
