@@ -20,6 +20,7 @@ from toolfold.serve.gateway import Gateway
 from toolfold.serve.principals import Principal
 from toolfold.settings import Settings
 from toolfold.sources.mcp._manifests import Manifests
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -255,12 +256,43 @@ def test_a_lazy_server_is_searched_from_memory_and_started_by_its_first_call(
     run(main)
 
 
+def slow_server(name: str, ready: Path) -> Server:
+    """A server that starts when there is a file."""
+    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
+    usual = odd(name)
+    args = ("-c", script, str(ready), usual.command or "", *usual.args)
+    return replace(usual, command="sh", args=args)
+
+
+@pytest.mark.parametrize("enabled", ["on", "off"])
+def test_untold_a_list_waits_longer_where_nothing_will_find_what_comes_after_it(
+    enabled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolfold.config.serve_settings.FOLDED_WAIT", 0.0)
+    ready = tmp_path / "ready"
+    servers = (odd("one", allow=("echo",)), slow_server("two", ready))
+    config = GatewayConfig(
+        servers, ServeSettings(audit="off"), Settings(cache_dir="off", enabled=enabled)
+    )
+
+    async def main() -> None:
+        async with Gateway(config) as made, client(made) as c:
+            await until(lambda: made.pool.upstreams["one"].is_settled, 30)
+            listing = asyncio.create_task(c.list_tools())
+            if enabled == "on":
+                listed = names(await listing)
+                assert listed == ["tool_search", "tool_describe", "tool_call"]
+            await until(lambda: made.pool.upstreams["two"].lifecycle.state == "starting")
+            ready.touch()
+            if enabled == "off":
+                assert {"one__echo", "two__echo"} <= set(names(await listing))
+
+    run(main)
+
+
 def test_a_first_list_waits_for_slow_servers_as_long_as_it_is_told(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
-    usual = odd("one")
-    args = ("-c", script, str(ready), usual.command or "", *usual.args)
-    slow = replace(usual, command="sh", args=args)
+    slow = slow_server("one", ready)
 
     async def main() -> None:
         def made(wait: float) -> Gateway:
