@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,11 @@ from toolfold.scope import Scope
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.principals import Principal
 from toolfold.settings import Settings
+from toolfold.sources import CallContext, Source
 from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.server import Server
+from toolfold.tool import Tool
+from toolfold.wire import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -175,6 +179,42 @@ def test_what_stays_open_asks_a_client_with_a_search_of_its_own_to_show_it(strat
         found: set[str] = set() if strategy == "bridge" else {"one__echo"}
         assert opened(before) == {"one__pid", *bridge}
         assert opened(after) == {"one__pid", *bridge, *found}
+
+    run(main)
+
+
+class Wordy(Source):
+    """A source with a tool whose results may be long, as it says itself."""
+
+    name = "wordy"
+
+    def tools(self) -> Sequence[Tool]:
+        record = {
+            "name": "wordy__dump",
+            "inputSchema": {"type": "object"},
+            "_meta": {"anthropic/maxResultSizeChars": 500_000},
+        }
+        (entry,) = read([record], source="wordy")
+        return entry.tools
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        return "long"
+
+
+@pytest.mark.parametrize("core", [(), ("wordy__dump",)])
+def test_the_room_that_a_tool_asks_for_is_its_own_and_not_that_of_all_behind_the_bridge(
+    core: tuple[str, ...],
+) -> None:
+    async def main() -> None:
+        settings = {"enabled": "on", "core": core}
+        own = gateway(odd("one"), settings=settings, sources=(Wordy(),))
+        async with own as made, client(made) as c:
+            listed = (await c.list_tools()).tools
+        asked = {x.name: (x.meta or {}).get("anthropic/maxResultSizeChars") for x in listed}
+        assert asked == {
+            **dict.fromkeys(core, 500_000),
+            **dict.fromkeys(("tool_search", "tool_describe", "tool_call")),
+        }
 
     run(main)
 
