@@ -89,6 +89,13 @@ def anthropic_error(message: str) -> str:
         "unknown field defer_loading",
         b"unknown variant `tool_search`",
         {"error": "tool_search is not supported"},
+        anthropic_error("At least one tool must have defer_loading=false."),
+        "Deferred tools are not supported by this model",
+        {"error": {"message": "Unknown parameter: 'tools[1].defer_loading'."}},
+        {"detail": "1 validation error for Request body.tools.0.defer_loading Extra inputs are"},
+        'AnthropicException - {"message":"tools.1.custom.defer_loading: Extra inputs"}',
+        anthropic_error("tools.0: Input tag 'tool_search_tool_bm25_20251119' found using 'type'"),
+        "messages[2].content[0].type: unknown variant `tool_reference`, expected `text`",
     ],
 )
 def test_a_400_that_names_what_defers_tools_is_known(body: Any) -> None:

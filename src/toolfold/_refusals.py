@@ -31,7 +31,9 @@ _PATH = re.compile(
 _ROOT = re.compile(r"(?:body|request|tools?|messages|input)(?:\[\d+\])*\.", re.IGNORECASE)
 _IN_A_SCHEMA = re.compile(r"\b(?:input_schema|parameters|properties|schema|\$?defs)\b", re.I)
 _VALUE = re.compile(rf"{_FIELD}|inline-tools[\w-]*", re.IGNORECASE)
-_WORD = re.compile(rf"(?<![\w.-])(?:{_FIELD}|tool references?)(?![\w.-])|inline-tools", re.I)
+_WORD = re.compile(
+    rf"(?<![\w.-])(?:{_FIELD}|tool references?|deferred tools?)(?![\w.-])|inline-tools", re.I
+)
 _MISSING = re.compile(r"missing namespace for function_call", re.IGNORECASE)
 _QUOTED = re.compile(r"(?<!\w)(['\"`“‘])(.{0,600}?)(?:['\"`”’])(?!\w)", re.DOTALL)
 _A_NAME_FOLLOWS = re.compile(
@@ -41,7 +43,8 @@ _A_NAME_FOLLOWS = re.compile(
 _REFUSES = re.compile(
     r"\b(?:un\w*(?:known|supported|recogni[sz]ed|expected|permitted)|unknown|invalid|extra|beta"
     r"|not (?:\w+ ){0,2}(?:permitted|allowed|known|available|enabled|supported|accepted|valid)"
-    r"|no (?:corresponding|such)|missing|found using|does(?: not|n't)|requires?|needs?)\b",
+    r"|no (?:corresponding|such)|missing|found using|does(?: not|n't)|requires?|needs?|must"
+    r"|cannot)\b",
     re.IGNORECASE,
 )
 
