@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_json_values", "_terminal"),
     ("tool", "_schema_extent"),
     ("scope", "_signature", "_summary", "_definitions", "tokens", "redact", "prompts", "absent"),
+    ("_refusals",),
     ("providers",),
     ("_unknown_arguments", "_repairs", "_dialects", "_faults"),
     ("settings", "arguments", "invisible"),

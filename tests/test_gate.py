@@ -112,8 +112,12 @@ WINDOWS = {
     "llama3.2:3b": 131_072,
     "llama3": 8_192,
     "mistral:7b": 32_768,
-    "Ministral-8B-Instruct-2410": 131_072,
+    "Ministral-8B-Instruct-2410": 32_768,
+    "mistralai/Mistral-7B-Instruct-v0.1": 8_192,
+    "codellama/CodeLlama-70b-Instruct-hf": 4_096,
     "hf.co/somebody/gemma-3-4b-it-GGUF:Q4_K_M": 131_072,
+    "gemma4:e4b": 131_072,
+    "Qwen/Qwen3.5-9B": 262_144,
     "gemma2:9b": 8_192,
     "Phi-3-mini-4k-instruct": 4_096,
     "Phi-3-mini-128k-instruct": 131_072,
@@ -121,6 +125,9 @@ WINDOWS = {
     "phi4": 16_384,
     "granite3.3:8b": 131_072,
     "deepseek-r1:8b": 131_072,
+    "deepseek-ai/DeepSeek-V2-Lite-Chat": 32_768,
+    "THUDM/GLM-4-32B-0414": 32_768,
+    "THUDM/glm-4-9b-chat": 131_072,
     "gpt-oss:20b": 131_072,
     "openai:gpt-4o-mini": 128_000,
     "anthropic/claude-opus-4-8:beta": 200_000,
@@ -132,7 +139,9 @@ def test_the_window_of_a_common_model_is_known_by_any_of_its_names(model: str) -
     assert fold([Tool("a")], model=model).report.context_length == WINDOWS[model]
 
 
-@pytest.mark.parametrize("model", ["somebody:7b", "7b", "", "mistral/new-thing", "my-qwen"])
+@pytest.mark.parametrize(
+    "model", ["somebody:7b", "7b", "", "mistral/new-thing", "my-qwen", "deepseek-new"]
+)
 def test_the_window_of_an_unknown_model_is_not_guessed(model: str) -> None:
     assert fold([Tool("a")], model=model).report.context_length is None
 

@@ -89,6 +89,13 @@ def anthropic_error(message: str) -> str:
         "unknown field defer_loading",
         b"unknown variant `tool_search`",
         {"error": "tool_search is not supported"},
+        anthropic_error("At least one tool must have defer_loading=false."),
+        "Deferred tools are not supported by this model",
+        {"error": {"message": "Unknown parameter: 'tools[1].defer_loading'."}},
+        {"detail": "1 validation error for Request body.tools.0.defer_loading Extra inputs are"},
+        'AnthropicException - {"message":"tools.1.custom.defer_loading: Extra inputs"}',
+        anthropic_error("tools.0: Input tag 'tool_search_tool_bm25_20251119' found using 'type'"),
+        "messages[2].content[0].type: unknown variant `tool_reference`, expected `text`",
     ],
 )
 def test_a_400_that_names_what_defers_tools_is_known(body: Any) -> None:
@@ -105,6 +112,26 @@ def test_a_400_that_names_what_defers_tools_is_known(body: Any) -> None:
         {"error": {"message": "Rate limit", "code": 400}, "request": "… defer_loading …"},
         {"error": {"message": "Invalid schema for function 'tool_search_issues': bad"}},
         {"error": {"message": "Invalid schema for function 'jira__tool_search': bad"}},
+        {"error": {"message": "Invalid schema for function 'defer_loading': bad"}},
+        {"error": {"message": 'Invalid tool name: "tool_reference"', "param": "tools[1].name"}},
+        {"error": {"message": "Tool `tool_definition` is not unique."}},
+        anthropic_error(
+            "tools.4.custom.description: String should have at most 10 characters "
+            "[input_value='Sets defer_loading of a tool; unknown fields are an error']"
+        ),
+        anthropic_error("tools.4.custom.input_schema.properties.defer_loading.type: Invalid"),
+        anthropic_error("tools.4.custom.input_schema.properties.defer_loading: Invalid input"),
+        {"error": {"message": "Invalid.", "param": "tools[4].parameters.properties.tool_search"}},
+        {"error": {"message": "Invalid schema: In context=('properties', 'defer_loading')"}},
+        anthropic_error("The text is too long: Explains what defer_loading does to a list"),
+        {
+            "detail": [
+                {
+                    "loc": ["body", "tools", 2, "parameters", "properties", "defer_loading"],
+                    "msg": "value is not a valid dict",
+                }
+            ]
+        },
         {
             "detail": [
                 {
@@ -119,6 +146,9 @@ def test_a_400_that_names_what_defers_tools_is_known(body: Any) -> None:
         [],
         7,
         "[" * 100_000,
+        " 'a" * 10_000,
+        "tools." * 10_000,
+        "tool 'tool_search' " * 1_000,
     ],
 )
 def test_other_errors_are_none_of_it(body: Any) -> None:

@@ -107,6 +107,14 @@ def test_a_blank_is_an_object_that_needs_nothing() -> None:
     }
 
 
+def test_a_blank_is_a_list_of_nothing() -> None:
+    assert of({"type": "array"}, "").arguments == {"x": []}
+    assert of({"type": "array", "items": {"type": "string"}}, " ").arguments == {"x": []}
+    assert of({"type": ["string", "array"]}, "").arguments == {"x": ""}
+    needs = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    assert of(needs, "").text.startswith("t was not run. x: ")
+
+
 def test_a_blank_is_no_object_that_needs_something() -> None:
     answer = of({"type": "object", "required": ["a"]}, "")
 

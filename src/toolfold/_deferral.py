@@ -114,21 +114,32 @@ def _within_budget(answer: Answer, bridge: Bridge, provider: Provider) -> Answer
     return replace(answer, hits=tuple(hits))
 
 
-def replayed(text: str, found: Iterable[str], bridge: Bridge, session: Session) -> Answer:
-    """Return an earlier answer to a search, as a request of this session has to say it."""
+def replayed(
+    text: str, found: Iterable[str], note: str, bridge: Bridge, session: Session
+) -> Answer:
+    """Return an earlier answer to a search, as a request of this session has to say it.
+
+    What it found may be gone, or out of the scope by now: where nothing of it can be loaded, the
+    old text is not said again, since it names them.
+    """
     if bridge.strategy is None or bridge.strategy.found_form == "text":
         return Answer(prompts.bridged(text, bridge.names), session=session)
     listed = session.sent.deferred if session.sent is not None else frozenset[str]()
     kept = dict(session.sent.records) if session.sent is not None else {}
     kept |= dict(session.defined)
     tools: list[Tool] = []
-    for name in dict.fromkeys(found):
+    names = tuple(dict.fromkeys(found))
+    for name in names:
         own = wire_name(name)
+        if bridge.strategy.found_form == "tool_reference" and own not in listed:
+            continue
         if name in bridge.folded:
             tools.append(bridge.folded[name])
         elif own in listed or own in dict(session.defined):
             tools.append(defined_tool(kept[own], name))
-    return Answer(text, tools=tuple(tools), session=session)
+    if names and not tools:
+        return Answer(prompts.FOUND_THEN, session=session)
+    return Answer(text, tools=tuple(tools), session=session, note=note)
 
 
 def namespace(name: str, bridge: Bridge, session: Session, provider: Provider) -> str | None:

@@ -197,6 +197,9 @@ def _from_text(text: str, kind: str) -> Json | None:
 
 
 def _list_from_text(text: str) -> list[Json]:
+    # A blank is a list of nothing, as it is an object of nothing.
+    if not text.strip():
+        return []
     value = parsed(text) if text.lstrip()[:1] in ("[", '"') else None
     return value if is_array(value) else [text]
 

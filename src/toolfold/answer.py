@@ -79,6 +79,10 @@ class Answer:
     meant: Tool | None = None
     """Of a call that is not run: the tool it was of, where there is one for the caller."""
 
+    note: str = ""
+    """What of the text is said whatever form the answer takes, such as sources that are not
+    there now."""
+
     @property
     def found(self) -> tuple[Tool, ...]:
         """The tools that it shows with what they take, each once: found, or described."""
@@ -91,7 +95,8 @@ class Answer:
         """Return the `content` of Anthropic's `tool_result`: references to what was found.
 
         A reference loads a tool that the request's `tools` defers. Where nothing was found, or
-        nothing of it is deferred there, the content is the text.
+        nothing of it is deferred there, the content is the text. References stand alone, so a
+        `note` goes into a text block of the same message, behind all of its results.
         """
         sent = self.session.sent
         names = [tool.wire_name for tool in self.found]
@@ -105,7 +110,7 @@ class Answer:
         """Return the items of `input` that answer OpenAI's `tool_search_call`.
 
         The first is the `tool_search_output` with the definitions of what was found. It can hold
-        nothing else, so where nothing was found the text follows as a message.
+        nothing else, so a note, and the text where nothing was found, follows as a message.
 
         Args:
             call_id: The `call_id` of the search.
@@ -118,9 +123,10 @@ class Answer:
             "status": "completed",
             "tools": definitions,
         }
-        if definitions:
+        if definitions and not self.note:
             return [output]
-        said = {"type": "input_text", "text": prompts.search_says(self.text)}
+        text = prompts.search_notes(self.note) if definitions else prompts.search_says(self.text)
+        said = {"type": "input_text", "text": text}
         return [output, {"type": "message", "role": "user", "content": [said]}]
 
     def additions(self, known: Collection[str] = ()) -> tuple[str, Json | None]:
@@ -143,6 +149,7 @@ class Answer:
                 tool = {"type": "tool_definition", "definition": definition}
                 blocks.append({"type": "tool_addition", "tool": tool})
         text = prompts.loaded([own["name"] for own in found])
+        text = f"{text}\n{self.note}" if self.note else text
         return text, {"role": "system", "content": blocks} if blocks else None
 
     def _definitions(self, api: ProviderApi) -> list[dict[str, Json]]:

@@ -252,7 +252,7 @@ class Bridge:
         )
         if fruitful:
             session = session.reveal(h.name for h in page.hits if h.shown == "signature")
-        return Answer(page.text + note, hits=page.hits, session=session)
+        return Answer(page.text + note, hits=page.hits, session=session, note=note.strip())
 
     def _without_need(self, strategy: Strategy, query: Json, session: Session) -> Answer:
         """Return the answer to a blank query: a mistake, or a way to browse."""

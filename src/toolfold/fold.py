@@ -109,7 +109,7 @@ def fold(
     is_folded = prompts.holds_bridge(came, bridge_names) or (
         provider is not None and any(_is_tool_search(entry) for entry in entries)
     )
-    name = _strategy_name(settings, provider, session, len(came))
+    name = _strategy_name(settings, provider, session, came)
     stays = provider is not None and session.sent is not None and bool(session.sent.records)
     if scope.holds_everything:
         say_unmatched(came, settings)
@@ -212,14 +212,14 @@ def _provider(
 
 
 def _strategy_name(
-    settings: Settings, provider: Provider | None, session: Session, count: int
+    settings: Settings, provider: Provider | None, session: Session, tools: Sequence[Tool]
 ) -> StrategyName:
     """Return the strategy that is used; who names no API does not pay for asking which."""
     if provider is None and (settings.strategy == "auto" or settings.strategy in STRATEGIES):
         return "bridge" if settings.strategy == "auto" else settings.strategy
     from toolfold.strategy.choice import chosen_strategy
 
-    return chosen_strategy(settings, provider, session, count)
+    return chosen_strategy(settings, provider, session, tools)
 
 
 def _still_deferred(

@@ -216,7 +216,7 @@ class Folded:
         provider = self.provider
         return self.session if provider is None else self.session.refuse(provider.key)
 
-    def replayed(self, text: str, found: Iterable[str]) -> Answer:
+    def replayed(self, text: str, found: Iterable[str], note: str = "") -> Answer:
         """Return an earlier answer to a search, as this request has to say it.
 
         A transcript keeps what a search said and which tools it found. Whoever the model is by
@@ -226,10 +226,11 @@ class Folded:
         Args:
             text: What the search said then.
             found: The names of the tools in its `Answer.found`.
+            note: Its `Answer.note`, and what the host has added to the text since.
         """
         from toolfold._deferral import replayed
 
-        return replayed(text, found, self.bridge, self.session)
+        return replayed(text, found, note, self.bridge, self.session)
 
     def namespace(self, name: str) -> str | None:
         """Return the `namespace` that a replayed call of a tool needs on OpenAI's API, if any.

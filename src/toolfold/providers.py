@@ -11,14 +11,13 @@ services.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from toolfold._json_values import NotJsonError, parse
-from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
+from toolfold._refusals import names_deferral
+from toolfold.tool import Json, ProviderApi, Shape
 
 __all__ = [
     "SHAPES",
@@ -88,15 +87,7 @@ TABLE: tuple[Support, ...] = (
 _BOUND = ("claude-fable-5-1", "claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 """Models that refuse a replayed thinking block where the tools before it have changed."""
 
-_FIELDS = re.compile(
-    # Whole words, since a tool of the caller's may be called `tool_search_issues`.
-    r"(?<![\w-])(?:defer_loading|tool[_ ]references?|tool_search(?:_call|_output|_tool_\w+)?"
-    r"|tool_addition|tool_definition)(?![\w-])"
-    r"|inline-tools|\]\.(?:execution|namespace)\b|missing namespace for function_call",
-    re.IGNORECASE,
-)
 _REFUSALS = frozenset({400, 422})
-_READ_AT_MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +142,8 @@ def refuses_native(status: int | None, body: str | bytes | Json) -> bool:
     """Whether an error says that the provider does not know deferred tools.
 
     Such a conversation goes on with the bridge: `folded.refused()` is the session that
-    remembers it. An error of a request that held no deferred tools is none of these.
+    remembers it. An error of a request that held no deferred tools is none of these, nor is one
+    that only quotes a tool which speaks of them.
 
     Args:
         status: The HTTP status.
@@ -159,32 +151,7 @@ def refuses_native(status: int | None, body: str | bytes | Json) -> bool:
     """
     if status not in _REFUSALS:
         return False
-    return _FIELDS.search(_message(body)) is not None
-
-
-def _message(body: str | bytes | Json) -> str:
-    """Return what an error says, without what it may quote elsewhere."""
-    if isinstance(body, bytes):
-        body = body.decode("utf-8", "replace")
-    if isinstance(body, str):
-        text = body[:_READ_AT_MOST]
-        try:
-            body = parse(text)
-        except (NotJsonError, ValueError, RecursionError):
-            return text
-    error = body.get("error", body) if is_object(body) else body
-    if not is_object(error):
-        return str(error)[:_READ_AT_MOST]
-    named = [error.get(key) for key in ("message", "param", "code", "detail")]
-    said = " ".join(_without_input(part) for part in named if part is not None)
-    return (said or str(error))[:_READ_AT_MOST]
-
-
-def _without_input(part: Json) -> str:
-    """Return a part of an error without the request, which some servers quote under `input`."""
-    faults = part if is_array(part) else [part]
-    kept = ({**fault, "input": None} if is_object(fault) else fault for fault in faults)
-    return " ".join(map(str, kept))
+    return names_deferral(body)
 
 
 def _begins(name: str, beginnings: Sequence[str]) -> bool:

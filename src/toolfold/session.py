@@ -16,6 +16,10 @@ __all__ = ["SentArray", "Session", "SessionStore"]
 REVEALED_LIMIT = 512
 """How many revealed tools a session remembers. The oldest go first."""
 
+DEFINED_LIMIT = 10_000
+"""How many definitions that came in a session keeps: as many as a provider takes. A replayed
+call needs that of its tool, however long ago it was found."""
+
 _REFUSED_LIMIT = 16
 
 
@@ -82,7 +86,7 @@ class Session:
         """Return the session after these definitions came in; what is defined stays as it is."""
         defined = {**dict(definitions), **dict(self.defined)}
         order = dict.fromkeys((*dict(self.defined), *defined))
-        kept = tuple((name, defined[name]) for name in order)[-REVEALED_LIMIT:]
+        kept = tuple((name, defined[name]) for name in order)[-DEFINED_LIMIT:]
         return self if kept == self.defined else replace(self, defined=kept)
 
     def refuse(self, provider: str) -> Session:

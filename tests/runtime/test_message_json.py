@@ -32,6 +32,7 @@ messages: st.SearchStrategy[Message] = st.one_of(
         texts,
         st.booleans(),
         st.none() | st.lists(texts, max_size=3).map(tuple),
+        texts,
     ),
 )
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,13 @@ from support.asking import client
 from support.judges import judged_anthropic, judged_openai
 from support.model_server import Fails, ModelServer, Raw, Received, Says, event, response
 from toolfold import Settings
+from toolfold.absent import AbsentSource
 from toolfold.runtime import Agent, Anthropic, Limits, OpenAIChat, OpenAIResponses, Registry
-from toolfold.runtime.conversation import Conversation
+from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.message_json import message_from_json, message_to_json
-from toolfold.runtime.messages import Call, ResultMessage
+from toolfold.runtime.messages import Call, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.model import ModelError, Reply
+from toolfold.sources import CallContext, Source
 from toolfold.sources.calls import PendingCall
 from toolfold.tool import Tool
 
@@ -50,6 +53,11 @@ def tools() -> Registry:
 
 
 ids = itertools.count(1)
+
+
+def new_model() -> str:
+    """The name of a model of which no other test has learned anything."""
+    return f"model-{next(ids)}"
 
 
 def searches(query: str, name: str = "tool_search") -> Callable[[Received], Any]:
@@ -112,8 +120,9 @@ def held(api: str, *script: Any, ask: tuple[str, ...] = ("Go.",), **options: Any
     async def main() -> list[Received]:
         with ModelServer(*script) as server:
             given: dict[str, Any] = {"settings": NATIVE, **options}
-            async with client(server, api, **given.pop("client", {})) as model:
-                conversation = Agent(model, tools(), **given).conversation()
+            async with client(server, api, new_model(), **given.pop("client", {})) as model:
+                sources = given.pop("sources", None) or tools()
+                conversation = Agent(model, sources, **given).conversation()
                 for text in ask:
                     await conversation.ask(text)
             return server.requests
@@ -244,6 +253,172 @@ def test_the_search_may_have_a_prefix(api: str) -> None:
     assert "is not available" not in found
 
 
+# ---- what is said beside what was found
+
+
+class Away(Source):
+    """A source that is not there."""
+
+    name = "vault"
+
+    def tools(self) -> Sequence[Tool]:
+        return ()
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        raise AssertionError("it has nothing to call")
+
+    def absence(self) -> AbsentSource | None:
+        return AbsentSource("vault", "it is locked")
+
+
+APIS = ("anthropic", "inline", "responses")
+
+
+def held_by(api: str, *script: Any, sources: Any = ()) -> list[Any]:
+    """The bodies of a native conversation, each taken by its maker's types."""
+    requests = held(
+        "anthropic" if api == "inline" else api,
+        *script,
+        sources=sources or (tools(),),
+        settings=replace(NATIVE, inline=api == "inline"),
+    )
+    return [judged(request.body, request.headers) for request in requests]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_model_hears_that_it_goes_round_in_circles(api: str) -> None:
+    bodies = held_by(api, *[searches("exchange rate")] * 4, Says("Enough."))
+
+    said = [json.dumps(body).count("You have made the same calls") for body in bodies]
+    assert said == [0, 0, 0, 1, 2]
+    for before, after in itertools.pairwise(told(body) for body in bodies):
+        assert after[: len(before)] == before
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_the_model_hears_of_sources_that_are_not_there(api: str) -> None:
+    query = "exchange rate | open the vault"
+    bodies = held_by(api, searches(query), Says("1.1"), sources=(tools(), Away()))
+
+    assert "get_exchange_rate" in json.dumps(told(bodies[1]))
+    assert "vault is not running: it is locked." in json.dumps(told(bodies[1]))
+
+
+def test_a_note_stands_behind_all_results_of_its_message() -> None:
+    def both(request: Received) -> Any:
+        found = searches("exchange rate | open the vault")(request).calls
+        return Says("", (*found, Call("clock", "{}", "call_clock")))
+
+    bodies = held_by("anthropic", both, Says("1.1"), sources=(tools(), Away()))
+
+    kinds = [block["type"] for block in bodies[1]["messages"][-1]["content"]]
+    assert kinds == ["tool_result", "tool_result", "text"]
+
+
+def told(body: Any) -> Any:
+    """What a request says, without the marks for a cache, which move."""
+
+    def unmarked(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
+        return [unmarked(inner) for inner in value] if isinstance(value, list) else value
+
+    return unmarked(body.get("input") or body["messages"])
+
+
+# ---- what it costs
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_deferred_definition_is_counted_once_it_is_found_and_no_sooner(api: str) -> None:
+    """Where the server counts nothing, as many that speak an API do not."""
+
+    async def main() -> list[int]:
+        script = (searches("exchange rate"), searches("exchange rate"), Says("1.1"))
+        with ModelServer(*script) as server:
+            async with client(server, "anthropic" if api == "inline" else api) as model:
+                how = replace(NATIVE, inline=api == "inline")
+                conversation = Agent(model, large, settings=how).conversation()
+                return [
+                    happened.usage.prompt
+                    async for happened in conversation.send("Go.")
+                    if isinstance(happened, Reply)
+                ]
+
+    large = Registry()
+
+    async def run(call: PendingCall) -> str:
+        return "ran"
+
+    wide = {"to": {"type": "string", "description": "Whom it is for. " * 100}}
+    for name, description in NEEDS.items():
+        large.add(Tool(name, description, {"type": "object", "properties": wide}), run)
+
+    before, found, again = asyncio.run(main())
+    assert before < 200
+    assert 400 < found - before < 600
+    assert again - found < 50
+
+
+# ---- a provider that pauses
+
+
+def paused(*content: Any) -> Raw:
+    """A reply of Anthropic's that the provider broke off, to go on when it comes back."""
+    told: list[Any] = [{"type": "message_start", "message": {"usage": {"input_tokens": 7}}}]
+    for index, block in enumerate(content):
+        told += [
+            {"type": "content_block_start", "index": index, "content_block": block},
+            {"type": "content_block_stop", "index": index},
+        ]
+    told.append({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}})
+    told.append({"type": "message_stop"})
+    return Raw([event(e, e["type"]) for e in told])
+
+
+LOOK = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "x"},
+}
+FIRST = {"type": "text", "text": "I look it up. "}
+
+
+def asked_once(*script: Any, **options: Any) -> tuple[Done, list[Any]]:
+    async def main() -> tuple[Done, list[Any]]:
+        with ModelServer(*script) as server:
+            async with client(server, "anthropic", cache=False) as model:
+                agent = Agent(model, tools(), settings=NATIVE, **options)
+                done = await agent.conversation().ask("Go.")
+            return done, [judged(request.body) for request in server.requests]
+
+    return asyncio.run(main())
+
+
+def test_a_turn_that_the_provider_paused_goes_on_with_what_it_said() -> None:
+    done, bodies = asked_once(paused(FIRST, LOOK), Says("It is 1.1."))
+
+    assert bodies[1]["messages"] == [
+        *bodies[0]["messages"],
+        {"role": "assistant", "content": [FIRST, LOOK]},
+    ]
+    assert (done.text, done.stop, done.round_trips) == ("I look it up. It is 1.1.", "end", 2)
+
+
+def test_a_pause_without_a_word_is_no_empty_answer() -> None:
+    done, bodies = asked_once(paused(LOOK), Says("1.1"))
+
+    assert bodies[1]["messages"][1:] == [{"role": "assistant", "content": [LOOK]}]
+    assert (done.text, done.asked_again) == ("1.1", 0)
+
+
+def test_a_provider_that_pauses_for_ever_comes_to_the_limit_of_turns() -> None:
+    done, bodies = asked_once(*[paused(LOOK)] * 3, limits=Limits(turns=3))
+
+    assert (done.stop, len(bodies)) == ("turns", 3)
+
+
 # ---- it is refused
 
 
@@ -273,6 +448,51 @@ def test_a_provider_that_refuses_gets_the_bridge_once_and_for_the_whole_conversa
     assert names[1:] == [["clock", "tool_search", "tool_describe", "tool_call"]] * 4
     assert "get_exchange_rate ran" in json.dumps(bodies[3])
     assert caplog.text.count("does not take deferred tools") == 1
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_the_next_conversation_with_who_refused_begins_with_the_bridge(api: str) -> None:
+    bodies, _ = asked_twice(api, Fails(400, REFUSALS[api]), Says("1."), Says("2."))
+
+    assert [is_deferring(body) for body in bodies] == [True, False, False]
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses"])
+def test_who_refuses_the_bridge_as_well_is_asked_anew_in_the_next_conversation(api: str) -> None:
+    refusal = Fails(400, REFUSALS[api])
+    bodies, failures = asked_twice(api, refusal, refusal, Says("2."))
+
+    assert [is_deferring(body) for body in bodies] == [True, False, True]
+    assert failures == 1
+
+
+def test_another_model_of_the_same_server_is_asked_whether_it_defers() -> None:
+    refusal = Fails(400, REFUSALS["anthropic"])
+    bodies, _ = asked_twice("anthropic", refusal, Says("1."), Says("2."), same_model=False)
+
+    assert [is_deferring(body) for body in bodies] == [True, False, True]
+
+
+def asked_twice(api: str, *script: Any, same_model: bool = True) -> tuple[list[Any], int]:
+    """The bodies of two conversations with one server, and how many of them failed."""
+
+    async def main() -> tuple[list[Any], int]:
+        failures = 0
+        first = new_model()
+        with ModelServer(*script) as server:
+            for name in (first, first if same_model else new_model()):
+                async with client(server, api, name) as model:
+                    try:
+                        await Agent(model, tools(), settings=NATIVE).run("Go.")
+                    except ModelError:
+                        failures += 1
+            return [judged(request.body) for request in server.requests], failures
+
+    return asyncio.run(main())
+
+
+def is_deferring(body: Any) -> bool:
+    return "tool_call" not in [tool.get("name") for tool in body["tools"]]
 
 
 @pytest.mark.parametrize("api", ["anthropic", "responses"])
@@ -360,6 +580,33 @@ def test_a_conversation_that_was_put_away_goes_on_anywhere(of: str, to: str) -> 
     checked(judged(body))
     listed = [tool.get("name") for tool in body["tools"]]
     assert ("tool_call" in listed) == (of == "openai")
+
+
+def test_a_long_conversation_that_was_put_away_keeps_the_namespaces_of_its_calls() -> None:
+    many = Registry()
+
+    async def run(call: PendingCall) -> str:
+        return "ran"
+
+    for i in range(700):
+        many.add(Tool(f"t{i}", "Does it.", SCHEMA), run)
+    found = tuple(f"t{i}" for i in range(700))
+
+    async def main() -> Any:
+        with ModelServer(Says("Hello again.")) as server:
+            async with client(server, "responses") as model:
+                after = Agent(model, many, settings=NATIVE).conversation()
+                after.messages = [
+                    UserMessage("Go."),
+                    ModelMessage("", (Call("tool_search", '{"query": "all"}', "c1"),)),
+                    ResultMessage("Many.", "c1", "tool_search", found=found),
+                    ModelMessage("", (Call("t0", "{}", "c2"),)),
+                    ResultMessage("ran", "c2", "t0"),
+                ]
+                await after.ask("Are you there?")
+        return server.requests[0].body
+
+    checked(judged(asyncio.run(main())))
 
 
 def checked(body: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,11 @@ from toolfold.scope import Scope
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.principals import Principal
 from toolfold.settings import Settings
+from toolfold.sources import CallContext, Source
 from toolfold.sources.mcp._manifests import Manifests
+from toolfold.sources.mcp.server import Server
+from toolfold.tool import Tool
+from toolfold.wire import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -178,6 +183,42 @@ def test_what_stays_open_asks_a_client_with_a_search_of_its_own_to_show_it(strat
     run(main)
 
 
+class Wordy(Source):
+    """A source with a tool whose results may be long, as it says itself."""
+
+    name = "wordy"
+
+    def tools(self) -> Sequence[Tool]:
+        record = {
+            "name": "wordy__dump",
+            "inputSchema": {"type": "object"},
+            "_meta": {"anthropic/maxResultSizeChars": 500_000},
+        }
+        (entry,) = read([record], source="wordy")
+        return entry.tools
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        return "long"
+
+
+@pytest.mark.parametrize("core", [(), ("wordy__dump",)])
+def test_the_room_that_a_tool_asks_for_is_its_own_and_not_that_of_all_behind_the_bridge(
+    core: tuple[str, ...],
+) -> None:
+    async def main() -> None:
+        settings = {"enabled": "on", "core": core}
+        own = gateway(odd("one"), settings=settings, sources=(Wordy(),))
+        async with own as made, client(made) as c:
+            listed = (await c.list_tools()).tools
+        asked = {x.name: (x.meta or {}).get("anthropic/maxResultSizeChars") for x in listed}
+        assert asked == {
+            **dict.fromkeys(core, 500_000),
+            **dict.fromkeys(("tool_search", "tool_describe", "tool_call")),
+        }
+
+    run(main)
+
+
 def test_where_nothing_is_folded_no_client_is_asked_to_show_anything() -> None:
     async def main() -> None:
         async with gateway(odd("one"), settings={"enabled": "off"}) as made, client(made) as c:
@@ -255,12 +296,43 @@ def test_a_lazy_server_is_searched_from_memory_and_started_by_its_first_call(
     run(main)
 
 
+def slow_server(name: str, ready: Path) -> Server:
+    """A server that starts when there is a file."""
+    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
+    usual = odd(name)
+    args = ("-c", script, str(ready), usual.command or "", *usual.args)
+    return replace(usual, command="sh", args=args)
+
+
+@pytest.mark.parametrize("enabled", ["on", "off"])
+def test_untold_a_list_waits_longer_where_nothing_will_find_what_comes_after_it(
+    enabled: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolfold.config.serve_settings.FOLDED_WAIT", 0.0)
+    ready = tmp_path / "ready"
+    servers = (odd("one", allow=("echo",)), slow_server("two", ready))
+    config = GatewayConfig(
+        servers, ServeSettings(audit="off"), Settings(cache_dir="off", enabled=enabled)
+    )
+
+    async def main() -> None:
+        async with Gateway(config) as made, client(made) as c:
+            await until(lambda: made.pool.upstreams["one"].is_settled, 30)
+            listing = asyncio.create_task(c.list_tools())
+            if enabled == "on":
+                listed = names(await listing)
+                assert listed == ["tool_search", "tool_describe", "tool_call"]
+            await until(lambda: made.pool.upstreams["two"].lifecycle.state == "starting")
+            ready.touch()
+            if enabled == "off":
+                assert {"one__echo", "two__echo"} <= set(names(await listing))
+
+    run(main)
+
+
 def test_a_first_list_waits_for_slow_servers_as_long_as_it_is_told(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    script = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
-    usual = odd("one")
-    args = ("-c", script, str(ready), usual.command or "", *usual.args)
-    slow = replace(usual, command="sh", args=args)
+    slow = slow_server("one", ready)
 
     async def main() -> None:
         def made(wait: float) -> Gateway:

@@ -330,6 +330,17 @@ def test_an_output_without_a_tool_is_followed_by_what_the_search_says() -> None:
     )
 
 
+def test_what_was_found_long_ago_keeps_its_namespace() -> None:
+    many = [Tool(f"t{i}", "Does it.", TAKES) for i in range(700)]
+    own = talk(GPT, many)
+    for tool in many:
+        own.call("tool_search", query=tool.name)
+
+    assert {own.folded.for_session(own.session).namespace(tool.name) for tool in many} == {
+        tool.name for tool in many
+    }
+
+
 def test_a_tool_that_is_listed_needs_no_namespace() -> None:
     assert talk(GPT, core=("send_mail",)).folded.namespace("send_mail") is None
 
@@ -370,6 +381,21 @@ def test_inline_definitions_come_in_once_in_a_message_behind_the_result() -> Non
     judged_anthropic(own.request(), beta=True)
 
 
+@pytest.mark.parametrize("model", [CLAUDE, INLINE, GPT])
+def test_an_old_search_does_not_name_what_is_out_of_the_scope_by_now(model: Model) -> None:
+    found = answered(talk(model).folded.resolve("tool_search", {"query": "mail"}))
+    narrow = talk(model, TOOLS[1:]).folded
+
+    again = narrow.replayed(found.text, [tool.name for tool in found.found])
+
+    said = [again.result_content(), again.search_output("c"), again.additions()]
+    assert "send_mail" in found.text
+    assert "send_mail" not in json.dumps(said)
+    assert again.text == (
+        "What this search found then cannot be loaded now. Search again for what you need."
+    )
+
+
 # ---- the provider's own search
 
 
@@ -396,6 +422,39 @@ def test_hosted_lists_the_providers_search_and_defers_the_rest(
         assert own.request()["input"][1]["namespace"] == "send_mail"
     else:
         judged_anthropic(own.request())
+
+
+def names_of(folded: Any) -> list[str]:
+    return [entry["name"] for entry in folded.tools]
+
+
+def test_a_tool_with_the_name_of_the_providers_search_leaves_it_the_other_one() -> None:
+    own = talk(CLAUDE, [Tool("tool_search_tool_bm25", "Mine."), *TOOLS], strategy="hosted")
+    names = names_of(own.folded)
+
+    assert own.folded.tools[0] == {
+        "type": "tool_search_tool_regex_20251119",
+        "name": "tool_search_tool_regex",
+    }
+    assert len(names) == len(set(names)) == 5
+    judged_anthropic(own.request())
+
+    before = own.folded.tools
+    own.tools.pop(0)  # it stays defined until the conversation ends, and so does its name
+    assert own.assemble().tools == before
+
+
+def test_where_both_names_are_taken_hosted_is_the_bridge_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mine = [Tool(f"tool_search_tool_{kind}", "Mine.") for kind in ("bm25", "regex")]
+
+    for _ in range(2):
+        folded = talk(CLAUDE, [*mine, *TOOLS], strategy="hosted").folded
+        assert names_of(folded) == ["tool_search", "tool_describe", "tool_call"]
+
+    (said,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert said.startswith("`strategy: hosted` needs a name that tools of yours have")
 
 
 # ---- a list that changes

@@ -18,6 +18,7 @@ from toolfold.settings.declared import check_fields, setting
 
 __all__ = ["ServeSettings", "Token"]
 
+FOLDED_WAIT, PLAIN_WAIT = 2.0, 10.0
 _MEBIBYTE = 1024 * 1024
 _DIGEST = re.compile(r"(?:sha256:)?[0-9A-Fa-f]{64}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -80,10 +81,11 @@ class ServeSettings:
         False,
         "Whether a server whose tools are known from the last run is started at its first call.",
     )
-    wait: float = setting(
-        2.0,
-        "Seconds that a client's first list waits for servers that are still starting. Clients "
-        "that listen are told of what comes later; for others, wait longer.",
+    wait: float | None = setting(
+        None,
+        "Seconds that a client's first list waits for servers that are still starting. Unset, "
+        "2 where tools are folded by then, since the bridge finds what comes later, and 10 where "
+        "none are: a client that never lists again would miss it.",
         low=0,
         high=600,
     )
@@ -189,6 +191,16 @@ class ServeSettings:
     def __post_init__(self) -> None:
         check_fields(self, "serve.")
         _check_names(self.tokens)
+
+    @property
+    def folded_wait(self) -> float:
+        """How long a first list waits where the bridge is in it, in seconds."""
+        return FOLDED_WAIT if self.wait is None else self.wait
+
+    @property
+    def plain_wait(self) -> float:
+        """How long a first list waits where nothing is folded, in seconds."""
+        return PLAIN_WAIT if self.wait is None else self.wait
 
     @property
     def state_folder(self) -> Path:

@@ -12,6 +12,7 @@ __all__ = [
     "ALSO_UNLISTED",
     "ALSO_UNLOADED",
     "BLANK_QUERY",
+    "FOUND_THEN",
     "FRUITLESS_AT_MOST",
     "HITS_FOOT",
     "LISTED_FOOT",
@@ -37,12 +38,16 @@ __all__ = [
     "no_match",
     "schema_cut",
     "search_for_it",
+    "search_notes",
     "search_says",
     "text_cut",
 ]
 
 FRUITLESS_AT_MOST = 3
 """After so many searches in vain the model is told to go on."""
+
+FOUND_THEN = "What this search found then cannot be loaded now. Search again for what you need."
+"""What an old answer says where nothing of what it found can be loaded any more."""
 
 _SOURCES_AT_MOST = 30
 
@@ -138,6 +143,11 @@ def loaded(names: Sequence[str]) -> str:
 def search_says(text: str) -> str:
     """Return what a search has to say where its answer may hold nothing but definitions."""
     return f"tool_search found nothing to load. It says: {text}"
+
+
+def search_notes(note: str) -> str:
+    """Return what a search says beside the definitions that its answer may hold."""
+    return f"tool_search says: {note}"
 
 
 def no_match(

@@ -73,7 +73,7 @@ async def read_reply(
         made = "".join(call.name + call.arguments for call in reply.message.calls)
         usage = Usage(estimate(prompt_text(request)), estimate(text.written + made))
         reply = replace(reply, usage=usage)
-    is_final = reply.message.calls or reply.stop == "refused"
+    is_final = reply.message.calls or reply.stop in ("refused", "paused")
     calls = () if is_final else recovered_calls(reply.message.text, known)
     if calls:
         return replace(reply, message=replace(reply.message, calls=calls), stop="calls")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from toolfold import prompts
+from toolfold._memo import Memo
 from toolfold._signature import signature
 from toolfold.dispatch.activity import Activity
 from toolfold.errors import ToolfoldError
@@ -27,7 +28,7 @@ from toolfold.runtime._repeats import JustMade
 from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
-from toolfold.runtime.model import ModelError, Reply, Request, TextDelta, Usage
+from toolfold.runtime.model import Model, ModelError, Reply, Request, TextDelta, Usage
 from toolfold.session import Session
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "Done", "Event"]
 
 _log = logging.getLogger(__name__)
+
+_REFUSED: Memo[tuple[str, ...], bool] = Memo(256)
+"""Whom deferred tools were refused by, for all conversations of the process."""
 
 _CORRECTIONS_AT_MOST = 2
 _ENDED = ("end", "calls")
@@ -163,17 +167,12 @@ class Conversation:
         guard = LoopGuard()
         self._made = JustMade()
         session = _taken_up(self.session, self.messages, agent.settings.bridge_prefix)
-        self.session = session.moved_on()  # searches in vain count within one message
-        folded = self._assemble()
-        note = ""
-        if agent.prefetches:
-            note, hits = await asyncio.to_thread(prefetched, folded, text)
-            self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
-        self.messages.append(UserMessage(text, note))
+        self.session = before = session.moved_on()  # searches in vain count within one message
+        folded = self._as_it_takes(self._assemble(), before)
+        self.messages.append(UserMessage(text, await self._prefetched(folded, text)))
 
         def done(stop: Literal["end", "turns", "tokens", "length", "loop", "refused"]) -> None:
-            last = next((m for m in reversed(self.messages) if isinstance(m, ModelMessage)), None)
-            said = last.text if last is not None and not last.calls else ""
+            said = _last_words(self.messages)
             seconds = time.perf_counter() - started
             emit(Done(said, stop, spent, trips, seconds, retries.empty))
 
@@ -188,6 +187,8 @@ class Conversation:
             self.usage += reply.usage
             self.messages.append(reply.message)
             emit(reply)
+            if reply.stop == "paused":  # it goes on where it was, once it has the reply back
+                continue
             if not reply.message.calls:
                 is_last = trips >= agent.limits.turns
                 note = await retries.note(
@@ -203,9 +204,16 @@ class Conversation:
                 return done("loop")
             last = self.messages[-1]
             if verdict == "warn" and isinstance(last, ResultMessage):
-                warned = prompts.again(guard.times)
-                self.messages[-1] = replace(last, text=f"{last.text}\n{warned}")
+                self.messages[-1] = _noted(last, prompts.again(guard.times))
             folded = self._assemble()
+
+    async def _prefetched(self, folded: Folded, text: str) -> str:
+        """Return the note behind the user's message that names the likely tools, if any."""
+        if not self.agent.prefetches:
+            return ""
+        note, hits = await asyncio.to_thread(prefetched, folded, text)
+        self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
+        return note
 
     def _assemble(self) -> Folded:
         """Return what the model sees now: the last fold again while the live tools are the same."""
@@ -216,6 +224,20 @@ class Conversation:
             folded = self._folded.for_session(self.session)
         self._seen = seen
         return self._goes_on(folded)
+
+    def _as_it_takes(self, folded: Folded, before: Session) -> Folded:
+        """Return a fold with the bridge where another conversation was refused deferred tools.
+
+        Args:
+            folded: The fold.
+            before: The session before it; one that the provider already defers for goes on.
+        """
+        sent, name = before.sent, folded.report.strategy
+        if not folded.is_native or (sent is not None and sent.strategy == name):
+            return folded
+        if not _REFUSED.get(_asked_at(self.agent.model)):
+            return folded
+        return self._goes_on(folded.for_session(replace(before, refused=folded.refused().refused)))
 
     def _goes_on(self, folded: Folded) -> Folded:
         """Go on with a fold, and with the conversation as it knows it."""
@@ -258,6 +280,7 @@ class Conversation:
         A provider that refuses deferred tools is asked again, with the bridge; the session
         remembers it, so that this happens once.
         """
+        model = self.agent.model
         try:
             return await self._asked(folded, emit), folded
         except ModelError as error:
@@ -268,12 +291,13 @@ class Conversation:
             if not refuses_native(error.status, error.body or str(error)):
                 raise
             _log.warning(
-                "%s does not take deferred tools, and gets the bridge: %s",
-                self.agent.model.name,
-                error,
+                "%s does not take deferred tools, and gets the bridge: %s", model.name, error
             )
         folded = self._goes_on(folded.for_session(folded.refused()))
-        return await self._asked(folded, emit), folded
+        reply = await self._asked(folded, emit)
+        # Only now: a server that refuses the bridge as well had another reason.
+        _REFUSED.put(_asked_at(model), True)
+        return reply, folded
 
     async def _asked(self, folded: Folded, emit: _Emit) -> Reply:
         agent = self.agent
@@ -287,6 +311,12 @@ class Conversation:
         )
         known = _names_of(folded) if agent.profile.recover else _nobody
         return await read_reply(agent.model, request, known, lambda t: emit(TextDelta(t)))
+
+
+def _asked_at(model: Model) -> tuple[str, ...]:
+    """Return whom a model's requests go to: the API, the address, the model."""
+    host = getattr(model, "address", None) or getattr(model, "host", None)
+    return (str(getattr(model, "provider_api", None)), str(host), model.name)
 
 
 def _taken_up(session: Session, messages: Sequence[Message], prefix: str) -> Session:
@@ -304,6 +334,25 @@ def _taken_up(session: Session, messages: Sequence[Message], prefix: str) -> Ses
     is_bridged = any(names.role(result.name) in _THROUGH_THE_BRIDGE for result in results)
     found = (name for result in results for name in result.found or ())
     return Session(bridged=is_bridged).reveal(found)
+
+
+def _last_words(messages: Sequence[Message]) -> str:
+    """Return what a model said last, with what came before a pause of its provider."""
+    words: list[str] = []
+    for message in reversed(messages):
+        if isinstance(message, ModelMessage) and not message.calls:
+            words.append(message.text)
+        elif words or isinstance(message, ModelMessage):
+            break
+    return "".join(reversed(words))
+
+
+def _noted(result: ResultMessage, text: str) -> ResultMessage:
+    """Return a result that says one thing more, in whatever form it is sent."""
+    note = result.note
+    if result.found is not None:
+        note = f"{note}\n{text}" if note else text
+    return replace(result, text=f"{result.text}\n{text}", note=note)
 
 
 @dataclass(slots=True)

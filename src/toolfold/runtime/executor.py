@@ -150,7 +150,11 @@ class Batch:
         if isinstance(resolved, Answer):
             found = _found(self._folded.bridge.role(written.name), resolved)
             self._results[position] = self._result(
-                position, resolved.text, is_error=resolved.is_error, found=found
+                position,
+                resolved.text,
+                is_error=resolved.is_error,
+                found=found,
+                note="" if found is None else resolved.note,
             )
             return None
         located = self._sources.find(resolved.tool.name)
@@ -207,10 +211,16 @@ class Batch:
         self._results[position] = self._result(position, text, is_error=done.output.is_error)
 
     def _result(
-        self, position: int, text: str, *, is_error: bool, found: tuple[str, ...] | None = None
+        self,
+        position: int,
+        text: str,
+        *,
+        is_error: bool,
+        found: tuple[str, ...] | None = None,
+        note: str = "",
     ) -> ResultMessage:
         call = self._calls[position]
-        return ResultMessage(text, call.id, call.name, is_error, found)
+        return ResultMessage(text, call.id, call.name, is_error, found, note)
 
 
 def _found(role: str | None, answer: Answer) -> tuple[str, ...] | None:

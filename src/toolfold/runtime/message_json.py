@@ -34,6 +34,7 @@ def message_to_json(message: Message) -> dict[str, Json]:
             "text": message.text,
             **_filled(is_error=message.is_error),
             **found,
+            **_filled(note=message.note),
         }
     calls = [_call_to_json(call) for call in message.calls]
     return {
@@ -70,6 +71,7 @@ def message_from_json(value: Json) -> Message:
                 _read(value, "name", ""),
                 _read(value, "is_error", False),
                 found,
+                _read(value, "note", ""),
             )
         case role:
             raise ValueError(f"a message has the role {role!r}")

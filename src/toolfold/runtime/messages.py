@@ -76,6 +76,9 @@ class ResultMessage:
     found: tuple[str, ...] | None = None
     """The tools that a discovery named; None where this is the result of a real tool."""
 
+    note: str = ""
+    """What of a discovery's text is said whatever form its result takes on the wire."""
+
 
 Message: TypeAlias = UserMessage | ModelMessage | ResultMessage
 """One entry of a transcript."""

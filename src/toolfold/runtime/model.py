@@ -9,13 +9,16 @@ from typing import Literal, Protocol
 from toolfold._json_values import compact
 from toolfold.errors import ToolfoldError
 from toolfold.folded import Folded
+from toolfold.prompts import TOOL_SEARCH
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
-from toolfold.tool import Json, Shape
+from toolfold.tool import Json, Shape, is_object
+from toolfold.wire.deferred import definition
 
 __all__ = ["Model", "ModelError", "Reply", "Request", "Stop", "TextDelta", "Usage", "prompt_text"]
 
-Stop = Literal["end", "calls", "length", "refused"]
-"""Why a reply ended: the model was done, wants calls run, hit a limit, or would not."""
+Stop = Literal["end", "calls", "length", "refused", "paused"]
+"""Why a reply ended: the model was done, wants calls run, hit a limit, or would not; or its
+provider paused, and goes on when it gets the reply back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,8 @@ class Model(Protocol):
     """Something that streams a reply.
 
     One that speaks an API of a provider which may defer tools also has `provider_api` and `host`,
-    and renders what was found as `Request.folded` says. One whose window is known has
-    `context_length`.
+    and renders what was found as `Request.folded` says; `address` tells two servers of one host
+    apart. One whose window is known has `context_length`.
     """
 
     @property
@@ -121,9 +124,42 @@ class ModelError(ToolfoldError):
 
 
 def prompt_text(request: Request) -> str:
-    """Return all that a model reads of a request, in the order in which it is cached."""
-    said = [compact(list(request.tools)), request.system, *map(_said, request.messages)]
-    return "\n".join(said)
+    """Return all that a model reads of a request, in the order in which it is cached.
+
+    A tool that the provider defers is read where it is first found.
+    """
+    read = [tool for tool in request.tools if not _is_deferred(tool)]
+    parts = [compact(read), request.system]
+    loaded: set[str] = set()
+    for message in request.messages:
+        found = _loaded(message, request, loaded)
+        parts.append(_said(message) if found is None else found)
+    return "\n".join(parts)
+
+
+def _is_deferred(tool: Json) -> bool:
+    return is_object(tool) and tool.get("defer_loading") is True
+
+
+def _loaded(message: Message, request: Request, loaded: set[str]) -> str | None:
+    """Return what a model reads of a search that loaded tools; None where it loaded none.
+
+    Args:
+        message: What may be the search's result.
+        request: What it stands in.
+        loaded: The tools that were loaded before it; those of this search are added.
+    """
+    folded = request.folded
+    if not isinstance(message, ResultMessage) or not message.found or folded is None:
+        return None
+    is_search = folded.bridge.role(message.name) == TOOL_SEARCH
+    if folded.provider is None or folded.found_form == "text" or not is_search:
+        return None
+    answer = folded.replayed(message.text, message.found, message.note)
+    new = [tool for tool in answer.found if tool.name not in loaded]
+    loaded.update(tool.name for tool in new)
+    definitions = compact([definition(tool, folded.provider.api) for tool in new])
+    return f"result {message.call_id}: {definitions}{answer.note}" if answer.found else None
 
 
 def _said(message: Message) -> str:

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 __all__ = ["Gateway"]
 
 RESOURCE_NOT_FOUND = -32002
-
 _CARRIED = ("inputResponses", "requestState")
 
 _log = logging.getLogger(__name__)
@@ -113,7 +112,7 @@ class Gateway:
             sources=sources,
             parallel=serve.max_parallel,
             lazy=serve.lazy,
-            wait=serve.wait,
+            wait=serve.folded_wait,
             limit=serve.description_limit,
             trust=trust,
             manifests=manifests,
@@ -214,7 +213,8 @@ class Gateway:
             key: Names its conversation.
             remembers: Whether there is a conversation, of which something can be kept.
         """
-        view = await self.view(principal, remembers=remembers)
+        wait = self.config.serve.plain_wait
+        view = await self.views.awaited(principal, wait, remembers=remembers)
         return await view.listed(self.sessions.get(key)), view.digest
 
     async def call_tool(

@@ -22,7 +22,11 @@ CLAUDE_CODE = (
     "`serve: {destructive: ask}`. With `claude -p` nobody can be asked: give "
     "`--allowedTools mcp__toolfold`.\n\n"
     "A result that is too long (`MAX_MCP_OUTPUT_TOKENS` sets the bound) is kept in a "
-    "file, and the model reads its beginning and where the rest is."
+    "file, and the model reads its beginning and where the rest is. A tool that asks for "
+    'more room itself (`_meta: {"anthropic/maxResultSizeChars": …}`) gets it only where it '
+    "is listed: Claude Code reads that in the list, and behind `tool_call` there is one "
+    "bound for all. Keep such a tool open with `core`; that `tool_call` asked for the most "
+    "room of any tool would let every other one fill the context."
 )
 
 CODEX = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from toolfold._memo import Memo
 from toolfold.providers import Provider, binds_reasoning
@@ -10,6 +11,8 @@ from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.settings.model import StrategyName
 from toolfold.strategy import STRATEGIES
+from toolfold.strategy.native import hosted_search
+from toolfold.tool import Tool
 
 __all__ = ["chosen_strategy", "warn_of_binding"]
 
@@ -18,7 +21,7 @@ _TOLD: Memo[tuple[str, ...], bool] = Memo(1_024)
 
 
 def chosen_strategy(
-    settings: Settings, provider: Provider | None, session: Session, count: int
+    settings: Settings, provider: Provider | None, session: Session, tools: Sequence[Tool]
 ) -> StrategyName:
     """Return the strategy that is really used.
 
@@ -30,9 +33,9 @@ def chosen_strategy(
         settings: How to fold.
         provider: Whom the request goes to, where the host says so.
         session: The conversation so far.
-        count: How many tools there are.
+        tools: The tools that there are.
     """
-    name = settings.strategy
+    name, count = settings.strategy, len(tools)
     if name in STRATEGIES:
         return name
     if provider is None:
@@ -56,6 +59,14 @@ def chosen_strategy(
                 name,
                 support.tools_at_most,
                 count,
+            )
+        return "bridge"
+    names = (tool.wire_name for tool in tools)
+    if name == "hosted" and hosted_search(provider.api, names, session) is None:
+        if _is_new("names", name):
+            _log.warning(
+                "`strategy: hosted` needs a name that tools of yours have, that of the provider's "
+                "search: they are folded behind the bridge"
             )
         return "bridge"
     return name

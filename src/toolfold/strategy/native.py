@@ -7,6 +7,7 @@ cache holds, and so does reasoning that is bound to what was sent before it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from toolfold import prompts
@@ -19,25 +20,42 @@ from toolfold.tokens import TokenCounter
 from toolfold.tool import Json, ProviderApi
 from toolfold.wire.deferred import search_entry
 
-__all__ = ["INLINE_BETA", "HostedStrategy", "NativeStrategy"]
+__all__ = ["INLINE_BETA", "HostedStrategy", "NativeStrategy", "hosted_search"]
 
 INLINE_BETA = "inline-tools-2026-09-15"
 """What Anthropic's header `anthropic-beta` says where definitions come in with messages."""
 
 Way: TypeAlias = Literal["references", "injection", "inline"]
 
-_HOSTED: dict[ProviderApi, dict[str, Json]] = {
-    "anthropic-messages": {
-        "type": "tool_search_tool_bm25_20251119",
-        "name": "tool_search_tool_bm25",
-    },
-    "openai-responses": {"type": "tool_search"},
+_HOSTED: dict[ProviderApi, tuple[dict[str, Json], ...]] = {
+    "anthropic-messages": (
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"},
+    ),
+    "openai-responses": ({"type": "tool_search"},),
 }
+"""The providers' own searches. Their names are fixed, and no two tools may have one name."""
 _FORMS: dict[Way, FoundForm] = {
     "references": "tool_reference",
     "injection": "tool_search_output",
     "inline": "tool_addition",
 }
+
+
+def hosted_search(
+    api: ProviderApi, names: Iterable[str], session: Session
+) -> dict[str, Json] | None:
+    """Return the entry of a provider's own search, or None where its names are all taken.
+
+    Args:
+        api: The provider's API.
+        names: The names on the wire of the tools that there are.
+        session: The conversation so far; a tool that went keeps its name until the end of it.
+    """
+    taken = set(names)
+    if session.sent is not None:
+        taken.update(name for name, _ in session.sent.records)
+    return next((dict(own) for own in _HOSTED[api] if own.get("name") not in taken), None)
 
 
 class NativeStrategy(BridgeStrategy):
@@ -122,12 +140,13 @@ class HostedStrategy(BridgeStrategy):
         count: TokenCounter,
     ) -> ListChange:
         """Let the folded tools be deferred, and the provider's search come in."""
+        search = hosted_search(self.api, (tool.wire_name for tool in catalog), session)
         return ListChange(
             records=dict.fromkeys(folded.names),
             added=(),
             guidance="",
             hidden=folded.names,
             left=len(folded),
-            provided=(dict(_HOSTED[self.api]),),
+            provided=() if search is None else (search,),
             deferred=folded.tools,
         )

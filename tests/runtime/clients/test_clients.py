@@ -93,7 +93,7 @@ def test_tokens_written_to_anthropics_cache_are_part_of_the_prompt() -> None:
         ("responses", "steered", "length"),
         ("anthropic", "end_turn", "end"),
         ("anthropic", "stop_sequence", "end"),
-        ("anthropic", "pause_turn", "end"),
+        ("anthropic", "pause_turn", "paused"),
         ("anthropic", "max_tokens", "length"),
         ("anthropic", "model_context_window_exceeded", "length"),
         ("anthropic", "refusal", "refused"),

@@ -271,6 +271,17 @@ def test_reasoning_that_openai_cannot_open_is_left_out_with_the_ids_around_it() 
         assert body["include"] == ["reasoning.encrypted_content"]
 
 
+def test_reasoning_that_is_left_out_leaves_a_plain_text_behind_it() -> None:
+    plain = {"id": "msg_1", "type": "message", "role": "assistant", "content": "2"}
+    whole = {"status": "completed", "output": [REASONING, plain]}
+    said = Raw([event({"type": "response.completed", "response": whole}, "response.completed")])
+    refusal = Fails(400, "The encrypted content gAAA...led could not be verified.")
+
+    *_, body = bodies(said, refusal, Says("5"), api="responses", then=[[UserMessage("?")]])
+
+    assert body["input"][1:2] == [{"role": "assistant", "content": "2"}]
+
+
 def test_a_model_that_does_not_reason_is_not_asked_for_sealed_reasoning_again() -> None:
     refusal = Fails(400, "Encrypted content is not supported with this model.")
 

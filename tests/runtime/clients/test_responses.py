@@ -54,6 +54,15 @@ def test_what_a_model_says_before_its_work_stands_apart_from_its_answer() -> Non
     assert reply.message.native == ({"type": "openai-responses", "output": [first, last]},)
 
 
+def test_a_message_may_be_a_plain_text() -> None:
+    plain = {"id": "msg_1", "type": "message", "role": "assistant", "content": "Hi there"}
+
+    assert read(completed(plain)).message.text == "Hi there"
+    piece = told("output_text.delta", output_index=0, delta="Hi")
+    done = told("output_item.done", output_index=0, item=plain)
+    assert read(piece, done, completed(plain)).message.text == "Hi there"
+
+
 def test_calls_that_are_written_side_by_side_do_not_mix() -> None:
     made = [call('{"a": 0}', "fc_0", call_id="c0"), call('{"a": 1}', "fc_1", call_id="c1")]
     pieces = [(0, '{"a"'), (1, '{"a"'), (0, ": 0}"), (1, ": 1}")]

@@ -26,6 +26,8 @@ _STOPS: dict[str, Stop] = {
     "model_context_window_exceeded": "length",
     "refusal": "refused",
 }
+_PAUSED = "pause_turn"
+"""What a provider says that has run tools of its own for long enough."""
 _INPUT = "input_tokens"
 _CACHED = "cache_read_input_tokens"
 _WRITTEN = "cache_creation_input_tokens"
@@ -106,8 +108,10 @@ class MessagesReader(ReplyReader):
         count = self._counts.get
         cached = count(_CACHED, 0)
         usage = Usage(count(_INPUT, 0) + count(_WRITTEN, 0) + cached, count(_OUTPUT, 0), cached)
-        ended: Stop = _STOPS.get(self._stop) or ("calls" if calls else "end")
         native = tuple(block.whole() for block in self._blocks if not block.is_cut_off)
+        ended: Stop = _STOPS.get(self._stop) or ("calls" if calls else "end")
+        if ended == "end" and native and self._stop == _PAUSED:
+            ended = "paused"
         return Reply(ModelMessage("".join(self._text), calls, native), usage, stop or ended)
 
     # ---- events

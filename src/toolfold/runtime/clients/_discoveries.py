@@ -31,4 +31,4 @@ def discovery(request: Request, message: ResultMessage) -> Answer | None:
     """Return what a search found, to be said in the request's form; None for other results."""
     if request.folded is None or message.found is None or not is_search(request, message.name):
         return None
-    return request.folded.replayed(message.text, message.found)
+    return request.folded.replayed(message.text, message.found, message.note)

@@ -19,7 +19,7 @@ from toolfold.runtime.messages import Call, ModelMessage
 from toolfold.runtime.model import Reply, Stop, Usage
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["NATIVE", "ResponsesReader"]
+__all__ = ["NATIVE", "ResponsesReader", "content_text"]
 
 NATIVE = "openai-responses"
 """The type of the one native block of a message: the items of its reply."""
@@ -208,8 +208,7 @@ class ResponsesReader(ReplyReader):
             self._wrote(item.call().arguments)
         if item.kind != "message":
             return ""
-        parts = (part.get("text") or part.get("refusal") for part in _objects(raw.get("content")))
-        whole = "".join(part for part in parts if isinstance(part, str))
+        whole = content_text(raw.get("content"))
         shown = item.text
         return self._said(item, whole[len(shown) :]) if whole.startswith(shown) else ""
 
@@ -237,6 +236,13 @@ class ResponsesReader(ReplyReader):
             _number(counts.get("output_tokens")),
             _number(details.get("cached_tokens")),
         )
+
+
+def content_text(content: Json) -> str:
+    """Return what a message says: a text, or parts that hold one, as servers like."""
+    if isinstance(content, str):
+        return content
+    return "".join(_text(p.get("text")) or _text(p.get("refusal")) for p in _objects(content))
 
 
 def _object(value: Json) -> dict[str, Json]:

@@ -202,11 +202,13 @@ def _messages(request: Request, kept: _Kept) -> list[dict[str, Json]]:
     """Return the messages, neighbours of one role merged."""
     messages: list[dict[str, Json]] = []
     defined = _Definitions()
+    notes: list[str] = []
     for entry in paired(request.messages, _ID):
         if not isinstance(entry, SentResult):
+            _add_notes(messages, notes)
             messages += defined.message()
         role = "assistant" if isinstance(entry, SentReply) else "user"
-        blocks = list(_blocks(entry, request, kept, defined))
+        blocks = list(_blocks(entry, request, kept, defined, notes))
         if not blocks:
             continue
         if messages and messages[-1]["role"] == role:
@@ -215,7 +217,15 @@ def _messages(request: Request, kept: _Kept) -> list[dict[str, Json]]:
             messages.append({"role": role, "content": blocks})
         if defined.blocks and isinstance(entry, SentResult):
             _close(messages[-1]["content"])
+    _add_notes(messages, notes)
     return [*messages, *defined.message()]
+
+
+def _add_notes(messages: list[dict[str, Json]], notes: list[str]) -> None:
+    """Put what results of references have to say behind all results of their message."""
+    if notes:
+        messages[-1]["content"].extend(_texts("\n".join(notes)))
+        notes.clear()
 
 
 class _Definitions:
@@ -246,14 +256,14 @@ def _close(content: list[Json]) -> None:
 
 
 def _blocks(
-    entry: SentMessage, request: Request, kept: _Kept, defined: _Definitions
+    entry: SentMessage, request: Request, kept: _Kept, defined: _Definitions, notes: list[str]
 ) -> Iterator[Json]:
     """Yield the content of an entry; blank texts, which the API refuses, left out."""
     if isinstance(entry, UserMessage):
         yield from _texts(entry.text, entry.note)
     elif isinstance(entry, SentResult):
         result: dict[str, Json] = {"type": "tool_result", "tool_use_id": entry.id}
-        content = _content(entry, request, defined)
+        content = _content(entry, request, defined, notes)
         if content:
             result["content"] = content
             if entry.message.is_error:
@@ -263,18 +273,25 @@ def _blocks(
         yield from _said(entry, kept(entry.message))
 
 
-def _content(entry: SentResult, request: Request, defined: _Definitions) -> Json:
+def _content(entry: SentResult, request: Request, defined: _Definitions, notes: list[str]) -> Json:
     """Return the content of a result: a text, or references to what a search found."""
     answer, text = discovery(request, entry.message), entry.message.text
     if answer is not None:
         match found_form(request):
             case "tool_reference":
-                return answer.result_content()
+                content = answer.result_content()
+                if answer.note and _is_reference(content[0]):
+                    notes.append(answer.note)
+                return content
             case "tool_addition":
                 text = defined.add(answer)
             case _:
                 text = answer.text
     return text if text.strip() else None
+
+
+def _is_reference(block: Json) -> bool:
+    return _object(block).get("type") == "tool_reference"
 
 
 def _said(entry: SentReply, kept: list[dict[str, Json]]) -> list[Json]:

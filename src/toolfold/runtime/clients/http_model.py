@@ -141,6 +141,11 @@ class HttpModel(ABC):
         return self._endpoint.host
 
     @property
+    def address(self) -> str:
+        """The address that it is asked at."""
+        return self._endpoint.place
+
+    @property
     def origin(self) -> str:
         """Who writes its replies: the API, the host and the model."""
         return f"{self.api.shape} {self.host} {self._model}"

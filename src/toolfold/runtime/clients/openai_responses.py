@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 
 from toolfold.runtime.clients._discoveries import discovery, found_form, is_search
@@ -20,7 +20,7 @@ from toolfold.runtime.clients._exchange import ReplyReader, Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._native_blocks import native_blocks
 from toolfold.runtime.clients._pairing import SentCall, SentReply, SentResult, paired
-from toolfold.runtime.clients._responses_reader import ResponsesReader
+from toolfold.runtime.clients._responses_reader import ResponsesReader, content_text
 from toolfold.runtime.clients.http_model import TIMEOUT_SECONDS, HttpModel, ModelApi
 from toolfold.runtime.messages import UserMessage
 from toolfold.runtime.model import ModelError, Request
@@ -122,29 +122,39 @@ class OpenAIResponses(HttpModel):
         return {"include": [*own, *also]} if own or also else {}
 
     def _input(self, request: Request) -> Iterator[Json]:
+        loaded: set[str] = set()
         for entry in paired(request.messages, _ID):
             if isinstance(entry, UserMessage):
                 said = "\n\n".join(part for part in (entry.text, entry.note) if part)
                 if said.strip():
                     yield {"role": "user", "content": said}
             elif isinstance(entry, SentResult):
-                yield from _result(entry, request)
+                items = _result(entry, request)
+                loaded.update(_loaded(items[0]))
+                yield from items
             else:
-                yield from self._said(entry, request)
+                yield from self._said(entry, request, loaded)
 
-    def _said(self, entry: SentReply, request: Request) -> list[Json]:
-        """Return a model's items: its own, where they are there and fit its calls."""
+    def _said(self, entry: SentReply, request: Request, loaded: Collection[str]) -> list[Json]:
+        """Return a model's items: its own, where they are there and fit its calls.
+
+        Args:
+            entry: What it said.
+            request: What that is sent with.
+            loaded: The names of the tools whose definitions stand further up.
+        """
         written = [call for call in entry.calls if not call.recovered]
         items = self._kept(entry)
         if sum(map(_is_call, items)) != len(written) or not items:
-            return [*_message(entry.text), *(_call(call, request) for call in entry.calls)]
+            made = (_call(call, request, loaded) for call in entry.calls)
+            return [*_message(entry.text), *made]
         said: list[Json] = []
         for item in items:
             if _is_call(item):
-                said.append(_call(written.pop(0), request, item))
+                said.append(_call(written.pop(0), request, loaded, item))
             elif entry.text or item.get("role") != "assistant":
                 said.append(item)
-        said += [_call(call, request) for call in entry.calls if call.recovered]
+        said += [_call(call, request, loaded) for call in entry.calls if call.recovered]
         while said and _is_reasoning(said[-1]):  # the API refuses reasoning that led to nothing
             said.pop()
         return said
@@ -205,12 +215,18 @@ def _is_call(item: dict[str, Json]) -> bool:
     return item.get("type") == "function_call"
 
 
-def _call(call: SentCall, request: Request, item: dict[str, Json] | None = None) -> Json:
+def _call(
+    call: SentCall,
+    request: Request,
+    loaded: Collection[str],
+    item: dict[str, Json] | None = None,
+) -> Json:
     """Return a call as the request says it: a search in the provider's form, or a function's.
 
     Args:
         call: The call.
         request: What it is sent with.
+        loaded: The names of the tools whose definitions stand further up.
         item: The model's own item of it, where there is one.
     """
     if found_form(request) == _FORM and is_search(request, call.name):
@@ -220,18 +236,27 @@ def _call(call: SentCall, request: Request, item: dict[str, Json] | None = None)
         return {"status": "completed", **own, **made, **given}
     own = item if item is not None and item.get("type") == "function_call" else {}
     made = {"type": "function_call", "call_id": call.id, "name": call.name}
-    return {**_placed(call.name, request, own), **made, "arguments": call.arguments}
+    placed = _placed(call.name, request, loaded, own)
+    return {**placed, **made, "arguments": call.arguments}
 
 
-def _placed(name: str, request: Request, own: dict[str, Json]) -> dict[str, Json]:
+def _placed(
+    name: str, request: Request, loaded: Collection[str], own: dict[str, Json]
+) -> dict[str, Json]:
     """Return what the model's item says of a call, with the namespace that it needs, or none."""
     folded = request.folded
     if folded is None:
         return own
     if not folded.is_native:  # where nothing is loaded, there is no other namespace
         return {key: value for key, value in own.items() if key != "namespace"}
-    namespace = own.get("namespace") or folded.namespace(name)
+    namespace = own.get("namespace") or (name if name in loaded else folded.namespace(name))
     return {**own, "namespace": namespace} if namespace else own
+
+
+def _loaded(item: dict[str, Json]) -> list[str]:
+    """Return the names of the tools that an item defines."""
+    tools = item.get("tools") if item.get("type") == _FORM else None
+    return [tool["name"] for tool in tools] if is_array(tools) else []
 
 
 def _result(entry: SentResult, request: Request) -> list[Json]:
@@ -253,10 +278,9 @@ def _unsealed(items: list[Json]) -> list[Json]:
         if _is_reasoning(item):
             continue
         if item.get("type") == "message" and item.get("role") == "assistant":
-            parts = item.get("content")
-            texts = (part.get("text") or part.get("refusal") or "" for part in parts or ())
+            said = content_text(item.get("content"))
             phase = {"phase": item["phase"]} if item.get("phase") else {}
-            left += [{**message, **phase} for message in _message("".join(texts))]
+            left += [{**message, **phase} for message in _message(said)]
         else:
             left.append({key: item[key] for key in item if key not in _OF_THE_ANSWER})
     return left

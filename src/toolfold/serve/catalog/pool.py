@@ -198,11 +198,16 @@ class Pool:
             for upstream in (*self.upstreams.values(), *self._by_client.values()):
                 group.create_task(upstream.stop())
 
-    async def settled(self) -> None:
-        """Return when no server is still starting, or when that has taken too long."""
+    async def settled(self, seconds: float = 0.0) -> None:
+        """Return when no server is still starting, or when that has taken too long.
+
+        Args:
+            seconds: How long may pass since the servers were started, where that is more.
+        """
         if self._settled.is_set():
             return
-        left = self._began + self._wait - asyncio.get_running_loop().time()
+        longest = max(self._wait, seconds)
+        left = self._began + longest - asyncio.get_running_loop().time()
         if left > 0:
             try:
                 async with asyncio.timeout(left):

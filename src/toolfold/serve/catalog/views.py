@@ -107,6 +107,22 @@ class Views:
                 self._views.put(key, made)
             return view
 
+    async def awaited(self, principal: Principal, wait: float, *, remembers: bool = True) -> View:
+        """Return what a principal lists, once the servers have had a moment to start.
+
+        Args:
+            principal: Who it is.
+            wait: How many seconds they have in all where nothing is folded by then: what is not
+                in such a list cannot be searched for either.
+            remembers: Whether what was revealed can be kept.
+        """
+        await self._pool.settled()
+        view = await self.of(principal, remembers=remembers)
+        if view.folded.active:
+            return view
+        await self._pool.settled(wait)
+        return await self.of(principal, remembers=remembers)
+
     def _made(self, principal: Principal, stock: Stock, settings: Settings) -> View:
         tools = [
             tool
