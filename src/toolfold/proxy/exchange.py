@@ -10,6 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from toolfold.dispatch.records import SearchRecord
+
+__all__ = [
+    "Again",
+    "Destination",
+    "Exchange",
+    "Finished",
+    "ProxyDialect",
+    "Refused",
+    "Tally",
+    "Untouched",
+]
+
 ProxyDialect = Literal["openai-chat", "openai-responses", "anthropic-messages"]
 """What a client and its upstream speak."""
 
@@ -39,6 +52,77 @@ class Finished:
 
     tail: bytes
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What is known of the upstream that a request goes to.
+
+    Args:
+        name: What the configuration calls it.
+        url: Its base URL.
+        recover: Whether a text that is a call of an offered tool becomes one.
+        searches: Whether it understands a client's own tool search (`defer_loading`,
+            references); None where its address and the model are to tell.
+    """
+
+    name: str
+    url: str
+    recover: bool = False
+    searches: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What an exchange came to so far, for the records.
+
+    Args:
+        model: The model that was asked.
+        tools: How many tools the client sent.
+        tokens_before: What their definitions would have cost, in every round.
+        tokens_after: What those that were sent cost.
+        rounds: How often the upstream was asked.
+        searches: The searches, descriptions and wrong calls that were answered inside.
+        prompt_tokens: As the upstream reports them, of all rounds.
+        cached_tokens: Those of them that its cache had.
+        completion_tokens: As the upstream reports them, of all rounds.
+    """
+
+    model: str = ""
+    tools: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    rounds: int = 0
+    searches: tuple[SearchRecord, ...] = ()
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """The request goes on as it came, and so does the answer.
+
+    Args:
+        reason: Why, in a few words.
+        tally: What is known of the request.
+    """
+
+    reason: str
+    tally: Tally = Tally()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request does not go on.
+
+    Args:
+        status: The answer's status.
+        body: The error, in the client's dialect.
+    """
+
+    status: int
+    body: bytes
 
 
 class Exchange(Protocol):
@@ -71,6 +155,16 @@ class Exchange(Protocol):
         """Return what says to the client that work goes on, between two events."""
         ...
 
-    def broken(self, message: str) -> bytes:
-        """Return the error, in the client's dialect, of an upstream that broke off in mid-stream."""
+    def broken(self, message: str, body: bytes = b"") -> bytes:
+        """Return the error, in the client's dialect, of an upstream that broke off in mid-stream.
+
+        Args:
+            message: What happened.
+            body: What the upstream said itself, where a later round was refused: the error is
+                of its kind.
+        """
+        ...
+
+    def tally(self) -> Tally:
+        """Return what it came to so far."""
         ...
