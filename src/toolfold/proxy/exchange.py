@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from toolfold.runtime.model import Usage
+
 ProxyDialect = Literal["openai-chat", "openai-responses", "anthropic-messages"]
 """What a client and its upstream speak."""
 
@@ -41,6 +43,74 @@ class Finished:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """Nothing of ours is in it: the bytes pass, and so does the answer.
+
+    Args:
+        body: The very bytes that came.
+        why: Why, as one clause for a person.
+    """
+
+    body: bytes
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request does not go up.
+
+    Args:
+        status: The HTTP status.
+        body: An error in the client's own dialect, JSON.
+    """
+
+    status: int
+    body: bytes
+
+
+@dataclass(slots=True)
+class ExchangeReport:
+    """What an exchange did, for records and headers."""
+
+    tools_before: int = 0
+    tools_after: int = 0
+    tokens_before: int = 0
+    """What the client's tools would have cost in each round."""
+
+    tokens_after: int = 0
+    """What those that went up cost in each round."""
+
+    strategy: str = ""
+    rounds: int = 0
+    searches: int = 0
+    """Calls that were answered inside."""
+
+    mistakes: int = 0
+    """Of those: calls that were wrong."""
+
+    handed: int = 0
+    """Calls that went to the client."""
+
+    recovered: int = 0
+    """Of those: calls that the model wrote as text."""
+
+    restored: int = 0
+    """Turns of the history that were put back."""
+
+    usage: Usage = field(default_factory=Usage)
+    """The tokens of all rounds, as the upstream counts them."""
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of ours."""
+        return {
+            "x-toolfold-rounds": str(self.rounds),
+            "x-toolfold-prompt-tokens": str(self.usage.prompt),
+            "x-toolfold-completion-tokens": str(self.usage.completion),
+            "x-toolfold-cached-tokens": str(self.usage.cached),
+        }
+
+
 class Exchange(Protocol):
     """One request of a client, folded.
 
@@ -58,6 +128,8 @@ class Exchange(Protocol):
     """Request headers that go up with another value."""
     is_streamed: bool
     """Whether the client asked for a stream."""
+    report: ExchangeReport
+    """What was done so far; complete once it is finished."""
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a streamed response; return what the client gets of it now."""
@@ -72,5 +144,16 @@ class Exchange(Protocol):
         ...
 
     def broken(self, message: str) -> bytes:
-        """Return the error, in the client's dialect, of an upstream that broke off in mid-stream."""
+        """Return the error, in the client's dialect, of an upstream that broke off in mid-stream.
+
+        Before any byte has gone out, or where the answer is not streamed, it is a whole body.
+        """
+        ...
+
+    def refused(self, status: int, body: bytes) -> Again | None:
+        """Take an upstream's error in place of an answer.
+
+        Return the request in another form, to be sent in its place, or None where the error is
+        the client's: its status, body and headers then go back as they came.
+        """
         ...
