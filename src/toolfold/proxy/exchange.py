@@ -10,18 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from toolfold.dispatch.records import SearchRecord
-
-__all__ = [
-    "Again",
-    "Destination",
-    "Exchange",
-    "Finished",
-    "ProxyDialect",
-    "Refused",
-    "Tally",
-    "Untouched",
-]
+from toolfold.runtime.model import Usage
 
 ProxyDialect = Literal["openai-chat", "openai-responses", "anthropic-messages"]
 """What a client and its upstream speak."""
@@ -55,74 +44,71 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
-    """What is known of the upstream that a request goes to.
-
-    Args:
-        name: What the configuration calls it.
-        url: Its base URL.
-        recover: Whether a text that is a call of an offered tool becomes one.
-        searches: Whether it understands a client's own tool search (`defer_loading`,
-            references); None where its address and the model are to tell.
-    """
-
-    name: str
-    url: str
-    recover: bool = False
-    searches: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What an exchange came to so far, for the records.
-
-    Args:
-        model: The model that was asked.
-        tools: How many tools the client sent.
-        tokens_before: What their definitions would have cost, in every round.
-        tokens_after: What those that were sent cost.
-        rounds: How often the upstream was asked.
-        searches: The searches, descriptions and wrong calls that were answered inside.
-        prompt_tokens: As the upstream reports them, of all rounds.
-        cached_tokens: Those of them that its cache had.
-        completion_tokens: As the upstream reports them, of all rounds.
-    """
-
-    model: str = ""
-    tools: int = 0
-    tokens_before: int = 0
-    tokens_after: int = 0
-    rounds: int = 0
-    searches: tuple[SearchRecord, ...] = ()
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Untouched:
-    """The request goes on as it came, and so does the answer.
+    """Nothing of ours is in it: the bytes pass, and so does the answer.
 
     Args:
-        reason: Why, in a few words.
-        tally: What is known of the request.
+        body: The very bytes that came.
+        why: Why, as one clause for a person.
     """
 
-    reason: str
-    tally: Tally = Tally()
+    body: bytes
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The request does not go on.
+    """The request does not go up.
 
     Args:
-        status: The answer's status.
-        body: The error, in the client's dialect.
+        status: The HTTP status.
+        body: An error in the client's own dialect, JSON.
     """
 
     status: int
     body: bytes
+
+
+@dataclass(slots=True)
+class ExchangeReport:
+    """What an exchange did, for records and headers."""
+
+    tools_before: int = 0
+    tools_after: int = 0
+    tokens_before: int = 0
+    """What the client's tools would have cost in each round."""
+
+    tokens_after: int = 0
+    """What those that went up cost in each round."""
+
+    strategy: str = ""
+    rounds: int = 0
+    searches: int = 0
+    """Calls that were answered inside."""
+
+    mistakes: int = 0
+    """Of those: calls that were wrong."""
+
+    handed: int = 0
+    """Calls that went to the client."""
+
+    recovered: int = 0
+    """Of those: calls that the model wrote as text."""
+
+    restored: int = 0
+    """Turns of the history that were put back."""
+
+    usage: Usage = field(default_factory=Usage)
+    """The tokens of all rounds, as the upstream counts them."""
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of ours."""
+        return {
+            "x-toolfold-rounds": str(self.rounds),
+            "x-toolfold-prompt-tokens": str(self.usage.prompt),
+            "x-toolfold-completion-tokens": str(self.usage.completion),
+            "x-toolfold-cached-tokens": str(self.usage.cached),
+        }
 
 
 class Exchange(Protocol):
@@ -142,6 +128,8 @@ class Exchange(Protocol):
     """Request headers that go up with another value."""
     is_streamed: bool
     """Whether the client asked for a stream."""
+    report: ExchangeReport
+    """What was done so far; complete once it is finished."""
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a streamed response; return what the client gets of it now."""
@@ -155,16 +143,17 @@ class Exchange(Protocol):
         """Return what says to the client that work goes on, between two events."""
         ...
 
-    def broken(self, message: str, body: bytes = b"") -> bytes:
+    def broken(self, message: str) -> bytes:
         """Return the error, in the client's dialect, of an upstream that broke off in mid-stream.
 
-        Args:
-            message: What happened.
-            body: What the upstream said itself, where a later round was refused: the error is
-                of its kind.
+        Before any byte has gone out, or where the answer is not streamed, it is a whole body.
         """
         ...
 
-    def tally(self) -> Tally:
-        """Return what it came to so far."""
+    def refused(self, status: int, body: bytes) -> Again | None:
+        """Take an upstream's error in place of an answer.
+
+        Return the request in another form, to be sent in its place, or None where the error is
+        the client's: its status, body and headers then go back as they came.
+        """
         ...

@@ -1,0 +1,113 @@
+"""What each dialect answers: where calls stand in a request, and how an answer is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from toolfold.proxy.exchange import ProxyDialect
+from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, RoundTurn
+from toolfold.tool import Json, Shape
+
+__all__ = ["AnswerWriter", "ClientTurn", "Dialect"]
+
+
+class ClientTurn(NamedTuple):
+    """A turn of the model as a client sends it back."""
+
+    first: int
+    """The place of its first item."""
+
+    end: int
+    """The place behind its last item."""
+
+    calls: tuple[tuple[str, str, Json], ...]
+    """Id, name and arguments of each call in it."""
+
+    text: str
+
+
+class AnswerWriter(Protocol):
+    """One answer for the client, however many rounds it takes."""
+
+    def begin(self) -> None:
+        """Begin the next round."""
+        ...
+
+    def receive(self, data: bytes) -> bytes:
+        """Take a piece of a stream; return what the client gets of it now."""
+        ...
+
+    def read(self, body: bytes) -> RoundTurn | None:
+        """Take the end of a round; return what the model said.
+
+        None where the answer is no model's: an error, or nothing that can be read.
+        """
+        ...
+
+    def as_it_came(self) -> bytes:
+        """Return what is still missing of a round that nothing was changed in."""
+        ...
+
+    def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
+        """Return the end of the answer.
+
+        Args:
+            handed: The calls for the client.
+            note: A text for the client, where the model left none.
+        """
+        ...
+
+    def keep_alive(self) -> bytes:
+        """Return what says that work goes on, between two events."""
+        ...
+
+    def broken(self, message: str) -> bytes:
+        """Return the error of an upstream that broke off in mid-stream."""
+        ...
+
+
+class Dialect(Protocol):
+    """How one API is spoken."""
+
+    name: ProxyDialect
+    shape: Shape
+    items_key: str
+
+    def normal(self, item: Json) -> Json:
+        """Return an item without what a client changes about it from request to request."""
+        ...
+
+    def turns(self, request: ClientRequest) -> list[ClientTurn]:
+        """Return the turns of the model in a request."""
+        ...
+
+    def restored(
+        self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
+    ) -> list[Edit] | None:
+        """Return what puts a turn back as the model made it; None where that cannot be."""
+        ...
+
+    def answers(self, answered: Sequence[AnsweredCall]) -> tuple[str, ...]:
+        """Return answers as they are kept: one text for each, to be joined with results."""
+        ...
+
+    def results(self, answers: Sequence[str]) -> tuple[str, ...]:
+        """Return answers as the items of a request that follow a turn which needs no others."""
+        ...
+
+    def writer(
+        self, request: ClientRequest, *, streamed: bool, is_open: Callable[[str], bool]
+    ) -> AnswerWriter:
+        """Return what reads the upstream's rounds and writes the client's answer."""
+        ...
+
+    def error(self, message: str, status: int) -> bytes:
+        """Return the body of an error."""
+        ...
+
+    def forced(self, fields: Mapping[str, Json]) -> str:
+        """Return the name of the tool that a request's `tool_choice` forces, if it forces one."""
+        ...

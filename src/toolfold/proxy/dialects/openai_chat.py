@@ -1,0 +1,98 @@
+"""OpenAI's chat completions, as most servers speak them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from toolfold._json_values import sendable
+from toolfold.proxy.dialects.chat_answers import ChatStream, WholeChat
+from toolfold.proxy.dialects.dialect import AnswerWriter, ClientTurn
+from toolfold.proxy.exchange import ProxyDialect
+from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.turns import AnsweredCall, KeptTurn
+from toolfold.tool import Json, Shape, is_array, is_object
+
+__all__ = ["OpenAIChat"]
+
+
+class OpenAIChat:
+    """`POST …/chat/completions`."""
+
+    name: ProxyDialect = "openai-chat"
+    shape: Shape = "openai-chat"
+    items_key = "messages"
+
+    def normal(self, item: Json) -> Json:
+        """Return a message as it is: clients of this API change nothing about the old ones."""
+        return item
+
+    def turns(self, request: ClientRequest) -> list[ClientTurn]:
+        """Return the assistant's messages."""
+        return [
+            ClientTurn(place, place + 1, _calls(item.value), text_of(item.value.get("content")))
+            for place, item in enumerate(request.items)
+            if is_object(item.value) and item.value.get("role") == "assistant"
+        ]
+
+    def restored(
+        self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
+    ) -> list[Edit] | None:
+        """Return the edit that puts a message back as the model made it, hidden ones before it."""
+        item = request.items[turn.first]
+        items = (*kept.before, *kept.turn, *kept.answers)
+        return [Edit(item.start, item.end, request.joined(items))]
+
+    def answers(self, answered: Sequence[AnsweredCall]) -> tuple[str, ...]:
+        """Return the messages that answer calls."""
+        return tuple(
+            sendable(
+                {"role": "tool", "tool_call_id": one.call.id, "content": one.answer.text}
+            ).decode()
+            for one in answered
+        )
+
+    def results(self, answers: Sequence[str]) -> tuple[str, ...]:
+        """Return the messages as they are."""
+        return tuple(answers)
+
+    def writer(
+        self, request: ClientRequest, *, streamed: bool, is_open: Callable[[str], bool]
+    ) -> AnswerWriter:
+        """Return what reads the upstream's rounds and writes the client's answer."""
+        return ChatStream() if streamed else WholeChat()
+
+    def error(self, message: str, status: int) -> bytes:
+        """Return the body of an error."""
+        return sendable({"error": error_of(message, status)})
+
+    def forced(self, fields: Mapping[str, Json]) -> str:
+        """Return the name of the function that must be called, if one must."""
+        choice = fields.get("tool_choice")
+        function = choice.get("function") if is_object(choice) else None
+        name = function.get("name") if is_object(function) else None
+        return name if isinstance(name, str) else ""
+
+
+def error_of(message: str, status: int) -> dict[str, Json]:
+    """Return an error as OpenAI's APIs say it."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"message": message, "type": kind, "param": None, "code": None}
+
+
+def text_of(content: Json) -> str:
+    """Return the text of a message's content."""
+    if isinstance(content, str):
+        return content
+    parts = content if is_array(content) else []
+    texts = (part.get("text") for part in parts if is_object(part))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _calls(message: Mapping[str, Json]) -> tuple[tuple[str, str, Json], ...]:
+    calls = message.get("tool_calls")
+    return tuple(
+        (str(call.get("id") or ""), str(function.get("name")), function.get("arguments"))
+        for call in (calls if is_array(calls) else ())
+        if is_object(call) and is_object(function := call.get("function"))
+    )

@@ -1,0 +1,109 @@
+"""The model's history in a client's request: what the client does not know is put back.
+
+A client sends back the real call and its result. What the model saw besides, searches and
+their answers and its own words for the call, is kept as bytes under the call's id and stands
+in every later request as it stood in the first. A turn without a call is kept under a digest of
+what stands before it. What is not kept any more goes up as the client has it: a direct call by
+name, which a fold answers like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from toolfold._json_values import canonical
+from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
+from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.store import HistoryStore
+from toolfold.proxy.turns import KeptTurn
+
+__all__ = ["History", "Restored"]
+
+_STRONG_ID = 12
+"""An id as short as `call_0` may be another call's, too."""
+
+
+class Restored(NamedTuple):
+    """What puts the model's history back."""
+
+    edits: tuple[Edit, ...]
+    turns: int
+    """How many turns were put back."""
+
+
+class History:
+    """The hidden part of one conversation.
+
+    Args:
+        dialect: How its requests are written.
+        request: The request at hand.
+        store: What remembers.
+        owner: Names the caller: nobody is given what another's conversation kept.
+    """
+
+    def __init__(
+        self, dialect: Dialect, request: ClientRequest, store: HistoryStore, owner: str
+    ) -> None:
+        self._dialect = dialect
+        self._request = request
+        self._store = store
+        self._owner = f"{dialect.name} {owner}"
+        self._digests = self._chain()
+
+    def restored(self) -> Restored:
+        """Return what puts every turn back that something is kept of."""
+        edits: list[Edit] = []
+        count = 0
+        for turn in self._dialect.turns(self._request):
+            kept = self._kept(turn)
+            made = self._dialect.restored(self._request, turn, kept) if kept else None
+            if made is not None:
+                edits += made
+                count += 1
+        return Restored(tuple(edits), count)
+
+    def keep(self, turn: KeptTurn, text: str) -> None:
+        """Keep what the model's history holds of the turn that answers this request.
+
+        Args:
+            turn: What it holds.
+            text: What the client reads of the turn.
+        """
+        before, kept = self._digests[-1], turn.dump()
+        for call_id, _, _ in turn.calls:
+            self._store.put(self._call_key(call_id, before), kept)
+        if not turn.calls:
+            self._store.put(self._text_key(text, before), kept)
+
+    def _kept(self, turn: ClientTurn) -> KeptTurn | None:
+        before = self._digests[turn.first]
+        if not turn.calls:
+            kept = self._store.get(self._text_key(turn.text, before)) if turn.text else None
+            return None if kept is None else KeptTurn.load(kept)
+        for call_id, _, _ in turn.calls:
+            kept = self._store.get(self._call_key(call_id, before))
+            found = None if kept is None else KeptTurn.load(kept)
+            if found is not None:
+                return found if found.is_of(turn.calls) else None
+        return None
+
+    def _chain(self) -> list[str]:
+        """Return, for every place in the conversation, a digest of what stands before it."""
+        chain = hashlib.sha256(self._owner.encode("utf-8", "surrogatepass"))
+        digests = [chain.hexdigest()]
+        for item in self._request.items:
+            chain.update(canonical(self._dialect.normal(item.value)) + b"\n")
+            digests.append(chain.hexdigest())
+        return digests
+
+    def _call_key(self, call_id: str, before: str) -> str:
+        return self._key("call", call_id, "" if len(call_id) >= _STRONG_ID else before)
+
+    def _text_key(self, text: str, before: str) -> str:
+        return self._key("text", "".join(text.split()), before)
+
+    def _key(self, *parts: str) -> str:
+        whole = "\0".join((self._owner, *parts)).encode("utf-8", "surrogatepass")
+        return hashlib.sha256(whole).hexdigest()

@@ -1,0 +1,101 @@
+"""A client's request, read without being taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from toolfold.proxy.json_spans import (
+    Document,
+    Edit,
+    Element,
+    UnreadableError,
+    elements,
+    separator_of,
+    spliced,
+)
+from toolfold.tool import is_array, is_object
+
+__all__ = ["ClientRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A body, and where its tools and the items of its conversation stand."""
+
+    document: Document
+    items: tuple[Element, ...]
+    """The messages, or the items of `input`."""
+
+    tools: tuple[Element, ...]
+    items_key: str
+
+    @classmethod
+    def of(cls, body: bytes, items_key: str) -> ClientRequest:
+        """Read a body.
+
+        Args:
+            body: The very bytes.
+            items_key: What the dialect calls the conversation.
+
+        Raises:
+            UnreadableError: It is not a request that can be read for certain.
+        """
+        document = Document.of(body)
+        try:
+            tools = _elements(document, "tools")
+            items = _elements(document, items_key)
+        except (ValueError, RecursionError):
+            raise UnreadableError from None
+        return cls(document, items, tools, items_key)
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.document.text
+
+    @property
+    def model(self) -> str:
+        """The model that is asked for; empty where none is named."""
+        model = self.document.get("model")
+        return model if isinstance(model, str) else ""
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the client asks for a stream."""
+        return self.document.get("stream") is True
+
+    @property
+    def has_conversation(self) -> bool:
+        """Whether there is a conversation that items can be put behind."""
+        return bool(self.items) and all(is_object(item.value) for item in self.items)
+
+    @property
+    def separator(self) -> str:
+        """What stands between two items of the conversation."""
+        return separator_of(self.text, self.items, self.document.separator)
+
+    def joined(self, items: Iterable[str]) -> str:
+        """Return items as they stand beside each other in this client's writing."""
+        return self.separator.join(items)
+
+    def tools_edit(self, tools: Sequence[str]) -> Edit:
+        """Return the edit that puts other tools in place of the client's."""
+        member = self.document.members["tools"]
+        return Edit(member.start, member.end, f"[{self.document.separator.join(tools)}]")
+
+    def written(self, edits: Iterable[Edit], behind: Sequence[str] = ()) -> bytes:
+        """Return the body with parts of it replaced and items put behind the conversation."""
+        edits = list(edits)
+        if behind:
+            end = self.items[-1].end
+            more = self.separator + self.joined(behind)
+            edits.append(Edit(end, end, more))
+        return spliced(self.text, edits).encode("utf-8")
+
+
+def _elements(document: Document, key: str) -> tuple[Element, ...]:
+    member = document.members.get(key)
+    if member is None or not is_array(member.value):
+        return ()
+    return tuple(elements(document.text, member.start))
