@@ -14,7 +14,7 @@ from typing import Any
 from toolfold.serve.http.rate_limit import Message, Receive
 from toolfold.serve.principals import Principal
 
-__all__ = ["App", "AsgiScope", "Customs", "McpCustoms", "Send", "header_values"]
+__all__ = ["App", "AsgiScope", "Customs", "Header", "McpCustoms", "Send", "header_values"]
 
 AsgiScope = MutableMapping[str, Any]
 """What ASGI says of a request."""
