@@ -14,6 +14,7 @@ from toolfold.proxy.json_spans import Element
 from toolfold.scope import Scope
 from toolfold.session import Session
 from toolfold.settings import Settings
+from toolfold.strategy import FoundForm
 from toolfold.tool import Json, Shape, Tool, is_object
 
 __all__ = ["FoldedTools", "ToolsRefusedError", "folded_tools"]
@@ -52,9 +53,18 @@ class FoldedTools:
             return True
         return bridge.role(name) is None and name in bridge.catalog and name not in bridge.folded
 
+    @property
+    def found_form(self) -> FoundForm:
+        """How what a search found is said to the model."""
+        return self.folded.found_form
+
     def client_name(self, tool: Tool) -> str:
         """Return the name under which the client knows a tool."""
         return tool.name
+
+    def is_folded(self, name: str) -> bool:
+        """Whether a tool of this name is one that the model does not see in full."""
+        return name in self.folded.bridge.folded
 
     def resolve(self, name: str, arguments: Json) -> Answer | Invocation:
         """Return what a call comes to."""

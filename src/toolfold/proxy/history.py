@@ -10,14 +10,16 @@ name, which a fold answers like any other.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from toolfold._json_values import canonical
+from toolfold._json_values import NotJsonError, canonical
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
-from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.json_spans import Edit, Element
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
+from toolfold.tool import Json
 
 __all__ = ["History", "Restored"]
 
@@ -52,16 +54,28 @@ class History:
         self._owner = f"{dialect.name} {owner}"
         self._digests = self._chain()
 
-    def restored(self) -> Restored:
-        """Return what puts every turn back that something is kept of."""
+    def restored(self, is_ours: Callable[[str], bool]) -> Restored:
+        """Return what puts every turn back that something is kept of.
+
+        Args:
+            is_ours: Whether a call of this name is always kept.
+        """
         edits: list[Edit] = []
-        count = 0
-        for turn in self._dialect.turns(self._request):
+        count = place = 0
+        turns = self._dialect.turns(self._request)
+        while place < len(turns):
+            turn, parts = turns[place], turns[place : place + 1]
             kept = self._kept(turn)
-            made = self._dialect.restored(self._request, turn, kept) if kept else None
+            if kept is not None:
+                parts = _same_turn(turns[place:], kept)
+            made = self._dialect.restored(self._request, turn, kept) if kept and parts else None
             if made is not None:
                 edits += made
+                edits += (self._request.removal(part.first, part.end) for part in parts[1:])
                 count += 1
+            elif any(is_ours(name) for _, name, _ in turn.calls):
+                edits += self._dialect.lost(self._request, turn)
+            place += len(parts) if made is not None else 1
         return Restored(tuple(edits), count)
 
     def keep(self, turn: KeptTurn, text: str) -> None:
@@ -86,17 +100,27 @@ class History:
             kept = self._store.get(self._call_key(call_id, before))
             found = None if kept is None else KeptTurn.load(kept)
             if found is not None:
-                return found if found.is_of(turn.calls) else None
+                return found
         return None
 
     def _chain(self) -> list[str]:
         """Return, for every place in the conversation, a digest of what stands before it."""
         chain = hashlib.sha256(self._owner.encode("utf-8", "surrogatepass"))
         digests = [chain.hexdigest()]
+        if self._request.is_one_text:
+            said = {"role": "user", "content": self._request.document.get("input")}
+            chain.update(canonical(said) + b"\n")
+            digests.append(chain.hexdigest())
         for item in self._request.items:
-            chain.update(canonical(self._dialect.normal(item.value)) + b"\n")
+            chain.update(self._said(item) + b"\n")
             digests.append(chain.hexdigest())
         return digests
+
+    def _said(self, item: Element) -> bytes:
+        try:
+            return canonical(self._dialect.normal(item.value))
+        except (NotJsonError, RecursionError):  # too deep for all but its first reader
+            return item.text(self._request.text).encode()
 
     def _call_key(self, call_id: str, before: str) -> str:
         return self._key("call", call_id, "" if len(call_id) >= _STRONG_ID else before)
@@ -107,3 +131,18 @@ class History:
     def _key(self, *parts: str) -> str:
         whole = "\0".join((self._owner, *parts)).encode("utf-8", "surrogatepass")
         return hashlib.sha256(whole).hexdigest()
+
+
+def _same_turn(turns: Sequence[ClientTurn], kept: KeptTurn) -> list[ClientTurn]:
+    """Return the turns that are one for the model, though a client has results between them.
+
+    None where the client does not send back all that it was handed, or something else.
+    """
+    parts: list[ClientTurn] = []
+    calls: list[tuple[str, str, Json]] = []
+    for turn in turns:
+        parts.append(turn)
+        calls += turn.calls
+        if len(calls) >= len(kept.calls) or not turn.calls:
+            break
+    return parts if kept.is_of(calls) else []

@@ -97,10 +97,11 @@ class FoldedExchange:
         if answered and not handed and not turn.is_cut:
             return self._again(turn, answered)
         is_same = len(handed) == len(turn.calls) and all(one.is_same for one in handed)
+        is_ours = any(self._tools.is_folded(one.name) for one in handed)
+        if self._hidden or is_ours or not is_same:
+            self._keep(turn, handed, answered)
         if not self._hidden and is_same:
             return self._finished(self._answer.as_it_came())
-        if self._hidden or not turn.is_cut:
-            self._keep(turn, handed, answered)
         return self._finished(self._answer.finished(handed))
 
     def keep_alive(self) -> bytes:
@@ -137,7 +138,7 @@ class FoldedExchange:
         if self.report.rounds > self._rounds_at_most:
             note = "" if any(self._said) else prompts.SEARCHED_ENOUGH
             return self._finished(self._answer.finished((), note))
-        answers = self._dialect.answers(answered)
+        answers = self._dialect.answers(answered, self._tools.found_form)
         self._hidden += (*turn.items, *self._dialect.results(answers))
         self._answer.begin()
         return Again(self._request.written(self._edits, self._hidden))
@@ -149,7 +150,7 @@ class FoldedExchange:
             calls=tuple((one.call.id, one.name, one.arguments) for one in handed),
             before=tuple(self._hidden),
             turn=tuple(turn.items),
-            answers=self._dialect.answers(answered),
+            answers=self._dialect.answers(answered, self._tools.found_form),
         )
         self._history.keep(kept, "".join(self._said))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from toolfold.proxy.dialects.anthropic_messages import AnthropicMessages
 from toolfold.proxy.dialects.dialect import Dialect
 from toolfold.proxy.dialects.openai_chat import OpenAIChat
+from toolfold.proxy.dialects.openai_responses import OpenAIResponses
 from toolfold.proxy.exchange import ProxyDialect, Refused, Untouched
 from toolfold.proxy.folding import ToolsRefusedError, folded_tools
 from toolfold.proxy.history import History
@@ -19,7 +21,13 @@ from toolfold.settings import Settings
 
 __all__ = ["DIALECTS", "open_exchange"]
 
-DIALECTS: Mapping[ProxyDialect, Dialect] = MappingProxyType({"openai-chat": OpenAIChat()})
+DIALECTS: Mapping[ProxyDialect, Dialect] = MappingProxyType(
+    {
+        "openai-chat": OpenAIChat(),
+        "openai-responses": OpenAIResponses(),
+        "anthropic-messages": AnthropicMessages(),
+    }
+)
 """How each API is spoken."""
 
 
@@ -74,7 +82,7 @@ def open_exchange(
     if tools is None:
         return Untouched(body)
     history = History(spoken, request, store, owner)
-    restored = history.restored()
+    restored = history.restored(tools.is_folded)
     return FoldedExchange(
         spoken,
         request,

@@ -68,7 +68,14 @@ class ClientRequest:
     @property
     def has_conversation(self) -> bool:
         """Whether there is a conversation that items can be put behind."""
+        if self.is_one_text:
+            return True
         return bool(self.items) and all(is_object(item.value) for item in self.items)
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether the conversation is one text of the user's, not a list."""
+        return self.items_key == "input" and isinstance(self.document.get("input"), str)
 
     @property
     def separator(self) -> str:
@@ -84,10 +91,20 @@ class ClientRequest:
         member = self.document.members["tools"]
         return Edit(member.start, member.end, f"[{self.document.separator.join(tools)}]")
 
+    def removal(self, first: int, end: int) -> Edit:
+        """Return the edit that takes items out, not all of them."""
+        if end < len(self.items):
+            return Edit(self.items[first].start, self.items[end].start, "")
+        return Edit(self.items[first - 1].end, self.items[end - 1].end, "")
+
     def written(self, edits: Iterable[Edit], behind: Sequence[str] = ()) -> bytes:
         """Return the body with parts of it replaced and items put behind the conversation."""
         edits = list(edits)
-        if behind:
+        if behind and self.is_one_text:
+            said = self.document.members[self.items_key]
+            first = f'{{"role":"user","content":{said.text(self.text)}}}'
+            edits.append(Edit(said.start, said.end, f"[{self.joined((first, *behind))}]"))
+        elif behind:
             end = self.items[-1].end
             more = self.separator + self.joined(behind)
             edits.append(Edit(end, end, more))

@@ -65,6 +65,9 @@ class HandedCall(NamedTuple):
     is_same: bool
     """Whether that is what the model wrote."""
 
+    namespace: str = ""
+    """Where the client has the tool, in a dialect that has such."""
+
 
 class AnsweredCall(NamedTuple):
     """A call that was answered inside."""

@@ -47,6 +47,7 @@ class ChatStream:
         self._finish: Json = None
         self._is_done = self._is_foreign = False
         self._says = False
+        self._rest = b""
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a stream; return what the client gets of it now."""
@@ -59,7 +60,7 @@ class ChatStream:
 
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
-        self._out_of_end = b"".join(map(self._event, self._events.close()))
+        self._rest = b"".join(map(self._event, self._events.close()))
         if self._is_foreign or not self._reader.is_begun:
             return None
         return round_turn(self._reader.reply())
@@ -67,11 +68,11 @@ class ChatStream:
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         done = b"data: [DONE]\n\n" if self._is_done and self._round > 1 else b""
-        return self._out_of_end + b"".join(self._held) + done
+        return self._rest + b"".join(self._held) + done
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""
-        out = [self._out_of_end]
+        out = [self._rest]
         if note:
             out.append(self._chunk({"content": note}))
         for place, one in enumerate(handed):
@@ -181,7 +182,7 @@ class WholeChat:
     """An answer in one piece."""
 
     def __init__(self) -> None:
-        self._bodies: list[bytes] = []
+        self._body = b""
         self._messages: list[dict[str, Json]] = []
         self._answer: dict[str, Json] = {}
 
@@ -194,7 +195,7 @@ class WholeChat:
 
     def read(self, body: bytes) -> RoundTurn | None:
         """Take an answer; return what the model said."""
-        self._bodies.append(body)
+        self._body = body
         reader = ChatReader()
         try:
             value = parse(body)
@@ -213,7 +214,7 @@ class WholeChat:
 
     def as_it_came(self) -> bytes:
         """Return the last answer."""
-        return self._bodies[-1]
+        return self._body
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the rounds' answers as one."""

@@ -9,6 +9,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, RoundTurn
+from toolfold.strategy import FoundForm
 from toolfold.tool import Json, Shape
 
 __all__ = ["AnswerWriter", "ClientTurn", "Dialect"]
@@ -90,8 +91,17 @@ class Dialect(Protocol):
         """Return what puts a turn back as the model made it; None where that cannot be."""
         ...
 
-    def answers(self, answered: Sequence[AnsweredCall]) -> tuple[str, ...]:
-        """Return answers as they are kept: one text for each, to be joined with results."""
+    def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
+        """Return what makes a turn good that was handed to the client and is kept no more."""
+        ...
+
+    def answers(self, answered: Sequence[AnsweredCall], form: FoundForm) -> tuple[str, ...]:
+        """Return answers as they are kept: texts to be joined with results.
+
+        Args:
+            answered: The calls, each with its answer.
+            form: How what was found is said to the model.
+        """
         ...
 
     def results(self, answers: Sequence[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
+from toolfold.strategy import FoundForm
 from toolfold.tool import Json, Shape, is_array, is_object
 
 __all__ = ["OpenAIChat"]
@@ -43,7 +44,11 @@ class OpenAIChat:
         items = (*kept.before, *kept.turn, *kept.answers)
         return [Edit(item.start, item.end, request.joined(items))]
 
-    def answers(self, answered: Sequence[AnsweredCall]) -> tuple[str, ...]:
+    def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
+        """Return nothing: a message of this API stands for itself."""
+        return []
+
+    def answers(self, answered: Sequence[AnsweredCall], form: FoundForm) -> tuple[str, ...]:
         """Return the messages that answer calls."""
         return tuple(
             sendable(
