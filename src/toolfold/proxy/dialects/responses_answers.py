@@ -7,7 +7,7 @@ and one end, which holds all items that it saw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.dialects.events import EVENT_LIMIT, event, read_event, rewritten
@@ -42,6 +42,7 @@ class ResponseStream:
         self._next = 0
         self._sequence = 0
         self._items: dict[int, Json] = {}
+        self._ids: list[str] = []
         self.begin()
 
     def begin(self) -> None:
@@ -85,7 +86,7 @@ class ResponseStream:
             out.append(self._message(note))
         own = {str(item.get("call_id") or ""): item for item in self._waiting.values()}
         out += [
-            self._call({**own.get(one.call.id, {}), **call_item(one)})
+            self._call(call_item(one, own.get(one.call.id, {})))
             for one in handed
             if not one.call.is_out
         ]
@@ -93,9 +94,15 @@ class ResponseStream:
             came, content = self._end
             last = content.get("response")
             items = [self._items[place] for place in sorted(self._items)]
-            response = {**(last if is_object(last) else {}), "output": items}
+            own_id = {"id": self._ids[0]} if self._ids else {}
+            response = {**(last if is_object(last) else {}), **own_id, "output": items}
             out.append(self._numbered(came, {**content, "response": response}))
         return b"".join(out)
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """The id that the client was told at the start, and that of the last round."""
+        return (self._ids[0], self._ids[-1]) if self._ids else ("", "")
 
     def keep_alive(self) -> bytes:
         """Return a comment, which every reader of events passes over."""
@@ -116,6 +123,8 @@ class ResponseStream:
             self._is_foreign = True
             return self._numbered(came, content)
         kind = content.get("type") or came.name
+        if kind == "response.created" and is_object(begun := content.get("response")):
+            self._ids.append(str(begun.get("id") or ""))
         if kind in _BEGINNINGS:
             return self._numbered(came, content) if self._round == 1 else b""
         if kind in _ENDINGS:
@@ -258,9 +267,14 @@ class WholeResponse:
             if not _is_call(item):
                 output.append(item)
             elif (one := ours.get(str(item.get("call_id") or ""))) is not None:
-                output.append({**item, **call_item(one)})
+                output.append(call_item(one, item))
         output += [note_item(note)] if note else []
         return sendable({**self._response, "output": output})
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: the client is told the last round's id."""
+        return "", ""
 
     def keep_alive(self) -> bytes:
         """Return white space, which may stand before any JSON."""
@@ -272,9 +286,16 @@ class WholeResponse:
         return sendable({"error": error})
 
 
-def call_item(one: HandedCall) -> dict[str, Json]:
-    """Return a call for the client."""
+def call_item(one: HandedCall, own: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a call for the client.
+
+    Args:
+        one: The call.
+        own: The model's item of it.
+    """
+    kept = {key: value for key, value in own.items() if key != "namespace"}
     item: dict[str, Json] = {
+        **kept,
         "type": "function_call",
         "call_id": one.call.id,
         "name": one.name,
@@ -306,6 +327,7 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str], *, is_kept: bool) -
     """
     native: Json = reply.message.native[0] if reply.message.native else {}
     items: list[dict[str, Json]] = [item for item in native.get("output", ()) if is_object(item)]
+    spaces = {str(item.get("call_id")): str(item.get("namespace") or "") for item in items}
     searches = {item.get("call_id") for item in items if item.get("type") == "tool_search_call"}
     calls = tuple(
         ModelCall(
@@ -315,6 +337,7 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str], *, is_kept: bool) -
             place=place,
             is_out=call.id in out,
             is_search=call.id in searches,
+            namespace=spaces.get(call.id, ""),
         )
         for place, call in enumerate(reply.message.calls)
     )
