@@ -23,7 +23,7 @@ from toolfold.proxy.opening import open_exchange
 from toolfold.proxy.paths import Asked, asked, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
-from toolfold.proxy.upstreams import Choice, Connections, UnservedModelError, Upstreams
+from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
 from toolfold.scope import Scope
 from toolfold.serve.http.customs import AsgiScope, Send, header_values
 from toolfold.serve.http.guard import Guard
@@ -97,7 +97,7 @@ class ProxyApp:
     ) -> None:
         self.config = config
         self.upstreams = Upstreams(config.proxy.upstreams, config.keys)
-        self.connections = Connections(config.proxy)
+        self.connections = UpstreamConnections(config.proxy)
         self.in_flight = 0
         """How many requests are under way."""
 

@@ -22,8 +22,9 @@ from toolfold.proxy.complaints import (
     said_in,
 )
 from toolfold.proxy.exchange import Again, Exchange, ProxyDialect
-from toolfold.proxy.headers import Header, downward, named
-from toolfold.proxy.upstreams import Choice, Connections
+from toolfold.proxy.headers import downward, named
+from toolfold.proxy.upstreams import Choice, UpstreamConnections
+from toolfold.serve.http.customs import Header
 
 if TYPE_CHECKING:
     import httpx2
@@ -58,7 +59,7 @@ class UpstreamError(Exception):
 class Relay:
     """Passes one request on, and its answer back."""
 
-    connections: Connections
+    connections: UpstreamConnections
     choice: Choice
     method: str
     query: bytes
