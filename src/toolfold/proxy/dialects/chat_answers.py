@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from toolfold._json_values import parse, sendable
-from toolfold.proxy.dialects.events import EVENT_LIMIT, event, read_event, rewritten
+from toolfold._json_values import sendable
+from toolfold.proxy.dialects.events import (
+    EVENT_LIMIT,
+    event,
+    is_taken,
+    read_event,
+    reply_of,
+    rewritten,
+    value_of,
+)
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.runtime._replies import ReplyText
 from toolfold.runtime.clients._endpoint import Whole
-from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
 from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
 from toolfold.runtime.model import Reply
@@ -73,7 +80,9 @@ class ChatStream:
         self._rest = b"".join(map(self._event, self._events.close()))
         if self._is_foreign or not self._reader.is_begun:
             return None
-        reply = self._reader.reply()
+        reply = reply_of(self._reader)
+        if reply is None:
+            return None
         if self._gate is None or self._recovery is None:
             return round_turn(reply)
         calls = recovered(self._recovery, reply)
@@ -134,9 +143,7 @@ class ChatStream:
         if self._is_foreign or chunk is None or chunk.get("error") or came.name == "error":
             self._is_foreign = True
             return rewritten(came)
-        try:
-            self._reader.read(came)
-        except Failure:
+        if not is_taken(self._reader, came):
             self._is_foreign = True
             return rewritten(came)
         if self._round == 1 and not self._first:
@@ -237,10 +244,8 @@ class WholeChat:
         """Take an answer; return what the model said."""
         self._body = body
         reader = ChatReader()
-        try:
-            value = parse(body)
-            reader.read(Whole(value))
-        except (ValueError, RecursionError, Failure):
+        value = value_of(body)
+        if not is_taken(reader, Whole(value)) or (reply := reply_of(reader)) is None:
             return None
         choices = value.get("choices") if is_object(value) else None
         if not is_array(choices) or not choices or not is_object(choices[0]):
@@ -249,7 +254,6 @@ class WholeChat:
         if not is_object(message):
             return None
         self._answer = value
-        reply = reader.reply()
         calls = recovered(self._recovery, reply) if self._recovery is not None else ()
         self._messages.append({**message, "content": None} if calls else message)
         return called_turn(reply, "", calls) if calls else round_turn(reply)
