@@ -135,8 +135,6 @@ class ProxyApp:
         self, what: Asked, body: bytes, scope: AsgiScope, choice: Choice, principal: Principal
     ) -> Exchange | Untouched | Refused:
         """Return what becomes of a request for an answer. It may take long."""
-        if what.counts:
-            return Untouched(body, "it counts tokens")
         upstream = choice.upstream
         return open_exchange(
             what.dialect,
@@ -248,6 +246,9 @@ class _Request:
             await self._answering.whole(opened.status, (_JSON,), opened.body)
         elif isinstance(opened, Untouched):
             await relay.untouched(opened.body)
+        elif self._asked.counts:
+            self._outcome = "folded"
+            await relay.counted(opened)
         else:
             self._outcome, self._report = "folded", opened.report
             await relay.folded(opened)
