@@ -199,12 +199,9 @@ class Folding:
             theirs = [texts.get(id(record)) or _text(record) for record in folded.tools]
             tools, ours = (*gone, *theirs), ()
         else:
-            own = [
-                tool.text
-                for tool in self.tools
-                if id(tool.record) in kept or name_of(tool.record) in aside
-            ]
-            ours = self._ours([t for t in folded.tools if id(t) not in texts], kept)
+            own = [t.text for t in self.tools if self._stays(t.record, folded, kept, aside)]
+            mine = folded.bridge.names.all if folded.active else ()
+            ours = self._ours([t for t in folded.tools if name_of(t) in mine], kept)
             before = self.conversation
             if before is not None and before.ours and self._goes_on(folded, before):
                 ours = before.ours
@@ -215,6 +212,15 @@ class Folding:
             if tool.own_name
         }
         return FoldedTools(folded, tools, ours, aside, spaced, folded.session)
+
+    def _stays(self, record: Json, folded: Folded, kept: Set[int], aside: frozenset[str]) -> bool:
+        """Whether one of the client's entries goes up as it came."""
+        name, bridge = name_of(record), folded.bridge
+        return (
+            id(record) in kept
+            or name in aside
+            or (name in bridge.catalog and name not in bridge.folded)
+        )
 
     def _ours(self, records: Sequence[Json], kept: Set[int]) -> tuple[str, ...]:
         """Return our tools; a mark for the cache that leaves with a folded tool is on the last."""
