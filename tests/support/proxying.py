@@ -130,7 +130,7 @@ class Between(httpx2.BaseTransport):
     ) -> tuple[int, str, bytes]:
         """Return the status, the kind and the body of the answer to a request."""
         self.given.append(body)
-        name = next(name for name, dialect in DIALECTS.items() if dialect.takes(path))
+        name: Any = next(name for name, dialect in DIALECTS.items() if dialect.takes(path))
         opened: Any = Untouched(body)
         if self.is_folding:
             opened = open_exchange(

@@ -134,9 +134,7 @@ class Folding:
             before = self.conversation
             if is_native and self._provider(before.session if before else Session()) is not None:
                 return self._folded(is_native=True)
-            made = _MADE.get_or(
-                self._key(), lambda: _Made(self._folded(is_native=False), self._size)
-            )
+            made = _MADE.get_or(self._key(), self._made)
             return made.tools and replace(made.tools, session=made.tools.folded.session)
         except (ToolfoldError, RecursionError) as error:
             if self.scope.holds_everything:
