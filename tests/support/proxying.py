@@ -228,8 +228,8 @@ def items_of(body: bytes) -> list[Any]:
 
 def texts_of(body: bytes) -> list[str]:
     """Return the items of the conversation in a request, each as the text that stands there."""
-    from toolfold.proxy.request import ClientRequest
+    from toolfold.proxy.request import ProxiedRequest
 
     key = "messages" if "messages" in json.loads(body) else "input"
-    request = ClientRequest.of(body, key)
+    request = ProxiedRequest.of(body, key)
     return [item.text(request.text) for item in request.items]
