@@ -59,6 +59,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config",),
     ("dispatch",),
     ("runtime", "serve", "adapters"),
+    ("proxy",),
     ("setup", "chat", "demo"),
     ("evaluation",),
     ("cli",),

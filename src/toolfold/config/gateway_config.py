@@ -105,7 +105,7 @@ def load_gateway(
         _refuse_unasked(top)
         if (block := settings_block(chosen, file)) is not None:
             refuse_unnamed(block)
-    serve = _serve(top["serve"]) if "serve" in top else ServeSettings()
+    serve = read_serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
     others = {token.env for token in serve.tokens}
     settings = settings_in(
@@ -215,13 +215,31 @@ def _strategy_notes(serve: ServeSettings, settings: Settings, *, asked: bool) ->
     return []
 
 
-def _serve(block: Place) -> ServeSettings:
-    tokens = block.pairs("`serve`").get("tokens")
+def read_serve(block: Place) -> ServeSettings:
+    """Return what stands under `serve`.
+
+    Raises:
+        ConfigError: A key is unknown, or a value cannot be used.
+    """
+    refuse_tokens(block, "serve")
+    return read_block(ServeSettings, block, "serve.")
+
+
+def refuse_tokens(block: Place, name: str) -> None:
+    """Refuse tokens that stand in a file themselves.
+
+    Args:
+        block: The block that has a list `tokens`.
+        name: Its name.
+
+    Raises:
+        ConfigError: One does.
+    """
+    tokens = block.pairs(f"`{name}`").get("tokens")
     for token in tokens.items if tokens is not None else ():
-        for key, place in token.pairs("`serve.tokens`").items():
+        for key, place in token.pairs(f"`{name}.tokens`").items():
             if key in _TOKEN_ITSELF:
                 raise ConfigError(
-                    f"a token itself stands under `serve.tokens`{place.where}",
+                    f"a token itself stands under `{name}.tokens`{place.where}",
                     hint="put it into an environment variable and name that: `env: NAME`",
                 )
-    return read_block(ServeSettings, block, "serve.")

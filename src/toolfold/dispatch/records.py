@@ -1,9 +1,9 @@
 """What happens to calls, searches and servers, as frozen values, and who is told of it.
 
-There is one record for each call, each search, each change of a server and each change of
-what is folded; the activity feed, the audit log, the metrics, the spans and the status
-screen all read these and nothing else. An observer can neither change a record nor break a call:
-`Observers` logs what one raises and goes on to the next.
+There is one record for each call, each search, each change of a server, each change of what is
+folded and each request that the proxy passes to a model; the activity feed, the audit log, the
+metrics, the spans and the status screen all read these and nothing else. An observer can
+neither change a record nor break a call: `Observers` logs what one raises and goes on to the next.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ __all__ = [
     "Observer",
     "Observers",
     "Outcome",
+    "RequestOutcome",
+    "RequestRecord",
     "SearchRecord",
     "Silent",
     "Via",
@@ -36,6 +38,11 @@ Outcome = Literal["ok", "tool_error", "refused", "failed", "cancelled", "timeout
 server, given up by the client, given up by the clock."""
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+RequestOutcome = Literal["folded", "untouched", "refused", "failed", "cancelled"]
+"""What became of a request to a model: its tools were folded, it passed as it came, it was not
+passed on, the upstream did not answer it to the end, the client left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +168,72 @@ class FoldRecord:
         return max(self.tokens_before - self.tokens_after, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request of a client to a model, through the proxy."""
+
+    at: float
+    """When it came, in seconds since 1970."""
+
+    principal: str
+    """The name of the caller."""
+
+    upstream: str
+    """The name of the model server."""
+
+    dialect: str
+    """What is spoken; empty where it asks for no answer of a model."""
+
+    model: str
+    """The model, as the request names it."""
+
+    outcome: RequestOutcome
+    status: int
+    """The status that the client got; 0 where it got none."""
+
+    seconds: float
+    """How long it took, from the request's arrival to the end of its answer."""
+
+    added: float = 0.0
+    """How much of that the proxy itself took."""
+
+    first: float | None = None
+    """How long the first byte of the answer took; None where there was none."""
+
+    rounds: int = 0
+    """How often the upstream was asked."""
+
+    searches: int = 0
+    """How many calls were answered without the client."""
+
+    calls: int = 0
+    """How many calls the client got."""
+
+    tools: int = 0
+    """How many tools the client sent."""
+
+    tokens_before: int = 0
+    """What their definitions would have cost in each round."""
+
+    tokens_after: int = 0
+    """What those that were sent cost in each round."""
+
+    prompt_tokens: int = 0
+    """The prompt's tokens in all rounds, as the upstream reports them."""
+
+    cached_tokens: int = 0
+    """Those of them that the upstream had in its cache."""
+
+    completion_tokens: int = 0
+    error: str | None = None
+    """What went wrong, in one line."""
+
+    @property
+    def tokens_saved(self) -> int:
+        """What all rounds together are lighter by."""
+        return max(self.tokens_before - self.tokens_after, 0) * self.rounds
+
+
 class Observer(Protocol):
     """Something that is told what happens. It must be quick: it runs on the event loop."""
 
@@ -196,6 +269,10 @@ class Observer(Protocol):
         """What is folded has changed."""
         ...
 
+    def requested(self, record: RequestRecord) -> None:
+        """A request to a model is over."""
+        ...
+
 
 class Silent:
     """An observer that passes everything over; the base of those that want a part."""
@@ -222,6 +299,9 @@ class Silent:
         """Pass over."""
 
     def folded(self, record: FoldRecord) -> None:
+        """Pass over."""
+
+    def requested(self, record: RequestRecord) -> None:
         """Pass over."""
 
 
@@ -266,6 +346,10 @@ class Observers:
     def folded(self, record: FoldRecord) -> None:
         """What is folded has changed."""
         self._tell(lambda observer: observer.folded(record))
+
+    def requested(self, record: RequestRecord) -> None:
+        """A request to a model is over."""
+        self._tell(lambda observer: observer.requested(record))
 
     def _tell(self, tell: Callable[[Observer], None]) -> None:
         for position, observer in enumerate(self._observers):

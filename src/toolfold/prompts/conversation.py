@@ -12,6 +12,7 @@ __all__ = [
     "LEFT_OUT",
     "NOT_AGAIN",
     "SAID_NOTHING",
+    "SEARCHED_ENOUGH",
     "again",
     "call_in_prose",
     "found_earlier",
@@ -27,6 +28,9 @@ DEFINED_BELOW = "(The tools that were found are defined below. Go on.)"
 
 SAID_NOTHING = "(Your last reply was empty. Answer in words, or call a tool.)"
 """What a model is told that ended without a word and without a call."""
+
+SEARCHED_ENOUGH = "I searched several times for a tool that fits and found none that I could use."
+"""What a client reads where its model did nothing but search until it was stopped."""
 
 
 def unreadable_call(name: str, *, exists: bool | None = None) -> str:

@@ -15,7 +15,6 @@ import hmac
 import os
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toolfold.errors import ConfigError
@@ -82,22 +81,8 @@ def principal_of(scope: Mapping[str, Any]) -> Principal:
 
 
 def bind(scope: MutableMapping[str, Any], principal: Principal) -> None:
-    """Write the principal into an ASGI scope.
-
-    With `user` set, the protocol library answers a session's id from another credential
-    as if there were no such session.
-    """
+    """Write the principal into an ASGI scope."""
     scope[_KEY] = principal
-    scope["user"] = _user(principal.name)
-
-
-@lru_cache(maxsize=1024)
-def _user(name: str) -> object:
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-    from mcp.server.auth.provider import AccessToken
-
-    # The library tells credentials apart by these names; the token itself goes no further.
-    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[], subject=name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The settings that a YAML or JSON file holds, each with the line where it stands.
 
-A file is ours by its name, or by what it holds: `serve`, `functions` or `tools.tool_search`.
-There every key must be known. In that of another program what stands beside our blocks is
-not looked at, unless it is nearly one of them: a slip must not switch a limit off in silence.
+A file is ours by its name, or by what it holds: `serve`, `functions`,
+`proxy.upstreams` or `tools.tool_search`. There every key must be known. In that of another
+program what stands beside our blocks is not looked at, unless it is nearly one of them: a slip
+must not switch a limit off in silence.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OWN_FILE = "toolfold.yaml"
 """The file that is read where none is named and it exists."""
 
 _OWN_NAMES = (OWN_FILE, "toolfold.yml", "toolfold.json")
-_TOP_KEYS = ("tools", "serve", "functions", "mcpServers", "servers")
+_TOP_KEYS = ("tools", "serve", "proxy", "functions", "mcpServers", "servers")
 _PASSED_OVER = ("$schema", "inputs")  # what editors put beside them
 _HERMES = frozenset(
     "_config_version model providers agent terminal toolsets platform_toolsets".split()
@@ -150,7 +151,8 @@ def read_top(path: Path, known: Mapping[str, str]) -> Top:
     is_own = (
         path.name in _OWN_NAMES
         or not {"serve", "functions"}.isdisjoint(keys)
-        or (not is_hermes and _has_settings(root))
+        or _has(root, "proxy", "upstreams")
+        or (not is_hermes and _has(root, "tools", "tool_search"))
     )
     if not is_own:
         _refuse_near(path, keys, known, is_hermes=is_hermes)
@@ -178,7 +180,8 @@ def _refuse_near(
 
 
 def _meant(key: str) -> str | None:
-    meant = nearly(key, _TOP_KEYS)
+    # `proxies` and the like are other programs' own words.
+    meant = nearly(key, [known for known in _TOP_KEYS if known != "proxy"])
     return f"did you mean `{meant}`?" if meant else None
 
 
@@ -190,12 +193,12 @@ def _right_place(key: str, known: Mapping[str, str]) -> str | None:
     return f"write it under {blocks}, as `{key}`" if blocks else None
 
 
-def _has_settings(root: Node) -> bool:
-    """Whether a file holds the block `tools.tool_search`."""
+def _has(root: Node, outer: str, inner: str) -> bool:
+    """Whether a file holds a block with a key."""
     if not _is_mapping(root):
         return False
-    blocks = [value for key, value in root.value if key.value == "tools" and _is_mapping(value)]
-    return any(key.value == "tool_search" for block in blocks for key, _ in block.value)
+    blocks = [value for key, value in root.value if key.value == outer and _is_mapping(value)]
+    return any(key.value == inner for block in blocks for key, _ in block.value)
 
 
 def _root(path: Path) -> Node | None:

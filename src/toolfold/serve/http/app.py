@@ -13,8 +13,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from toolfold.serve.http.conversations import ConversationDoor
+from toolfold.serve.http.customs import Customs
 from toolfold.serve.http.events import ResumableSessions
-from toolfold.serve.http.guard import HEALTH_PATH, METRICS_PATH, Guard
+from toolfold.serve.http.guard import Guard
 from toolfold.serve.mcp.downstream import make_server
 from toolfold.serve.principals import local_principal
 
@@ -67,8 +68,8 @@ def make_app(
     inner = Starlette(
         routes=[
             Route(PATH, StreamableHTTPASGIApp(sessions)),
-            Route(HEALTH_PATH, health),
-            Route(METRICS_PATH, measured),
+            Route(Customs.health_path, health),
+            Route(Customs.metrics_path, measured),
         ],
         lifespan=lambda app: sessions.run(),
     )

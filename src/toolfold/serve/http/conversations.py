@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from toolfold.serve.http.guard import App, Scope, Send
+from toolfold.serve.http.customs import App, AsgiScope, Send
 from toolfold.serve.http.rate_limit import Receive
 from toolfold.serve.principals import principal_of
 
@@ -125,7 +125,7 @@ class ConversationDoor:
     def __len__(self) -> int:
         return len(self._entries)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Find the conversation of a request, and pass it on."""
         if scope["type"] != "http" or not _is_modern(scope):
             await self._app(scope, receive, send)
@@ -157,7 +157,7 @@ class ConversationDoor:
         digest = hashlib.sha256(f"{owner}\0{name}".encode()).hexdigest()
         return HttpConversation(f"2026:{digest[:32]}", is_known=True)
 
-    def _returned(self, scope: Scope, owner: str, cookie: str) -> HttpConversation | None:
+    def _returned(self, scope: AsgiScope, owner: str, cookie: str) -> HttpConversation | None:
         """Return the conversation of a cookie, where we made it for this very principal."""
         for value in _cookies(_headers(scope, "cookie"), cookie):
             key = value.rpartition(".")[0]
@@ -258,13 +258,13 @@ def _new_key() -> str:
     return f"2026:{secrets.token_hex(16)}"
 
 
-def _is_modern(scope: Scope) -> bool:
+def _is_modern(scope: AsgiScope) -> bool:
     # By the same rule the protocol's library tells which requests have a session.
     versions = _headers(scope, "mcp-protocol-version")
     return bool(versions) and versions[0] not in HANDSHAKE_PROTOCOL_VERSIONS
 
 
-def _headers(scope: Scope, name: str) -> list[str]:
+def _headers(scope: AsgiScope, name: str) -> list[str]:
     wanted = name.encode()
     return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == wanted]
 

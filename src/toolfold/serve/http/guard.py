@@ -17,13 +17,21 @@ import asyncio
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from toolfold._bounds import cut, visible
 from toolfold.errors import ConfigError
+from toolfold.serve.http.customs import (
+    App,
+    AsgiScope,
+    Customs,
+    McpCustoms,
+    Send,
+    header_values,
+)
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
@@ -31,36 +39,17 @@ from toolfold.serve.principals import Principal, TokenTable, bind, local_princip
 if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings
 
-__all__ = ["App", "Guard", "Hosts", "Origins", "check_bind", "is_loopback"]
+__all__ = ["Guard", "Hosts", "Origins", "check_bind", "is_loopback"]
 
 _log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-"""An ASGI application."""
-
-HEALTH_PATH = "/healthz"
-METRICS_PATH = "/metrics"
 
 _ONE_MORE = 0.1
 """How long nobody must have asked before the last streams end, in seconds: a client that has
 its answer may ask one thing more, as for the list of tools."""
 
-_STOPPING = "the gateway is stopping\n"
-_TEXT = ((b"content-type", b"text/plain; charset=utf-8"),)
 _TOLD_AT_MOST = 100
 _NAME = re.compile(r"[0-9a-z._:%-]+\Z")
 _PORTS = {"http": 80, "https": 443}
-_CORS_HEADERS = (
-    (b"access-control-allow-methods", b"GET, POST, DELETE"),
-    (
-        b"access-control-allow-headers",
-        b"authorization, content-type, accept, last-event-id, mcp-protocol-version, "
-        b"mcp-session-id, mcp-method, mcp-name, toolfold-conversation",
-    ),
-    (b"access-control-max-age", b"600"),
-)
 
 
 def is_loopback(host: str) -> bool:
@@ -71,7 +60,7 @@ def is_loopback(host: str) -> bool:
     return address is not None and address.is_loopback
 
 
-def check_bind(host: str, settings: ServeSettings) -> None:
+def check_bind(host: str, settings: ServeSettings, block: str = "serve") -> None:
     """Raise where everybody who can reach the address would be let in.
 
     Raises:
@@ -80,7 +69,7 @@ def check_bind(host: str, settings: ServeSettings) -> None:
     if not settings.tokens and not is_loopback(_bound_name(host)):
         raise ConfigError(
             f"without tokens, {host!r} would serve everybody who can reach it",
-            hint="add `tokens` under `serve`, or bind to 127.0.0.1",
+            hint=f"add `tokens` under `{block}`, or bind to 127.0.0.1",
         )
 
 
@@ -163,6 +152,7 @@ class Guard:
         rates: How often each of them may ask.
         refused: Told why a request was turned away, in one word.
         is_closing: Whether nobody new is let in, because the gateway is stopping.
+        customs: What the door has of its own.
     """
 
     def __init__(
@@ -179,8 +169,10 @@ class Guard:
         rates: Rates | None = None,
         refused: Callable[[str], None] = lambda reason: None,
         is_closing: Callable[[], bool] = lambda: False,
+        customs: Customs | None = None,
     ) -> None:
         self._app = app
+        self._customs = customs or McpCustoms()
         self._doorkeeper = doorkeeper
         self._hosts = hosts
         self._origins = origins
@@ -204,13 +196,15 @@ class Guard:
         *,
         refused: Callable[[str], None] = lambda reason: None,
         is_closing: Callable[[], bool] = lambda: False,
+        customs: Customs | None = None,
     ) -> Guard:
         """Return the door that the settings describe, for a gateway bound to `host`.
 
         Raises:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
-        check_bind(host, settings)
+        customs = customs or McpCustoms()
+        check_bind(host, settings, customs.block)
         return cls(
             app,
             TokenTable.of(settings),
@@ -227,11 +221,14 @@ class Guard:
             patience=settings.request_timeout,
             refused=refused,
             is_closing=is_closing,
+            customs=customs,
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with a refusal."""
-        is_open = scope["type"] == "http" and scope["path"] == HEALTH_PATH
+        if scope["type"] == "http":
+            self._customs.arrive(scope)
+        is_open = scope["type"] == "http" and scope["path"] == self._customs.health_path
         if is_open or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -239,25 +236,25 @@ class Guard:
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         visit: Visit | None = None
         status = _Status()
         try:
             send = self._check_origin(scope, send)
             if scope["method"] == "OPTIONS":
-                await _respond(send, 204, b"", _CORS_HEADERS)
+                await _respond(send, 204, b"", self._preflight())
                 return
             principal = self._check_caller(scope)
             bind(scope, principal)
+            self._customs.admit(scope, principal)
             self._check_closing(scope)
             visit = self._check_presence(scope, principal)
-            if scope["method"] == "POST":
+            if self._customs.reads_body(scope):
                 receive = await self._check_body(scope, receive)
         except _Refusal as refusal:
             self._tell(scope, refusal)
-            text = refusal.text.encode()
-            headers = (*_TEXT, *refusal.headers)
-            await _respond(send, refusal.status, text, headers)
+            body, headers = self._customs.refusal(scope, refusal.status, refusal.text)
+            await _respond(send, refusal.status, body, (*headers, *refusal.headers))
         else:
             await self._serve(scope, receive, status.noting(send, visit), status)
         finally:
@@ -267,11 +264,11 @@ class Guard:
                 )
                 visit.leave(ended=is_over)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, status: _Status) -> None:
+    async def _serve(self, scope: AsgiScope, receive: Receive, send: Send, status: _Status) -> None:
         """Pass a request on; one that outlasts the gateway ends with it, and in order."""
         task = asyncio.current_task()
         assert task is not None
-        self._under_way[task] = _is_stream(scope)
+        self._under_way[task] = self._customs.is_stream(scope)
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
@@ -279,11 +276,23 @@ class Guard:
                 raise
             task.uncancel()
             if not status.code:
-                await _respond(send, 503, _STOPPING.encode(), _TEXT)
+                body, headers = self._customs.refusal(scope, 503, self._stopping)
+                await _respond(send, 503, body, headers)
             elif not status.is_whole:
                 await send({"type": "http.response.body", "body": b""})
         finally:
             del self._under_way[task]
+
+    @property
+    def _stopping(self) -> str:
+        return f"the {self._customs.door} is stopping"
+
+    def _preflight(self) -> tuple[tuple[bytes, bytes], ...]:
+        return (
+            (b"access-control-allow-methods", self._customs.methods),
+            (b"access-control-allow-headers", self._customs.allowed_headers),
+            (b"access-control-max-age", b"600"),
+        )
 
     def _answers_under_way(self) -> list[asyncio.Task[Any]]:
         return [task for task, is_stream in self._under_way.items() if not is_stream]
@@ -303,71 +312,69 @@ class Guard:
         if rest:
             await asyncio.wait(rest, timeout=seconds)
 
-    def _tell(self, scope: Scope, refusal: _Refusal) -> None:
+    def _tell(self, scope: AsgiScope, refusal: _Refusal) -> None:
         self._refused(refusal.reason)
         about = {"host": b"host", "origin": b"origin"}.get(refusal.reason)
-        values = _headers(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
+        values = header_values(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
         told = (refusal.reason, cut(visible(" ".join(values)), 100))
         # Once for each: whoever keeps knocking must not fill the log.
         if told not in self._told and len(self._told) < _TOLD_AT_MOST:
             self._told.add(told)
             _log.warning("refused a request: %s %r", *told)
 
-    def _check_origin(self, scope: Scope, send: Send) -> Send:
+    def _check_origin(self, scope: AsgiScope, send: Send) -> Send:
         """Refuse a request for another host or from another page."""
-        hosts = _headers(scope, b"host")
+        hosts = header_values(scope, b"host")
         if len(hosts) != 1 or not self._hosts.admit(hosts[0]):
-            raise _Refusal(421, "host", "this host is not served here\n")
-        origins = _headers(scope, b"origin")
+            raise _Refusal(421, "host", "this host is not served here")
+        origins = header_values(scope, b"origin")
         if not origins:
             return send
         server = scope.get("server") or (None, None)
         if len(origins) != 1 or not self._origins.admit(origins[0], server[1]):
-            raise _Refusal(403, "origin", "this origin may not ask\n")
-        return _for_page(send, origins[0])
+            raise _Refusal(403, "origin", "this origin may not ask")
+        return _for_page(send, origins[0], self._customs.shown_headers)
 
-    def _check_caller(self, scope: Scope) -> Principal:
+    def _check_caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
         principal = self._local if self._doorkeeper.is_open else self._owner(scope)
-        if scope["path"] == METRICS_PATH and not principal.watches:
-            raise _Refusal(404, "path", "not found\n")
+        if scope["path"] == self._customs.metrics_path and not principal.watches:
+            raise _Refusal(404, "path", "not found")
         if scope["method"] == "POST":
             wait = self._rates.take(principal.name, principal.rate_limit)
             if wait:
                 seconds = str(ceil(wait / 1e9)).encode()
-                raise _Refusal(429, "rate", "too many requests\n", ((b"retry-after", seconds),))
+                raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
         return principal
 
-    def _check_closing(self, scope: Scope) -> None:
+    def _check_closing(self, scope: AsgiScope) -> None:
         """Refuse whoever begins to ask when the gateway is stopping."""
-        begins = _opens(scope) or _headers(scope, b"mcp-method") == ["server/discover"]
-        if self._is_closed or (begins and self._is_closing()):
-            raise _Refusal(503, "stopping", _STOPPING, ((b"retry-after", b"5"),))
+        if self._is_closed or (self._customs.begins(scope) and self._is_closing()):
+            raise _Refusal(503, "stopping", self._stopping, ((b"retry-after", b"5"),))
 
-    def _check_presence(self, scope: Scope, principal: Principal) -> Visit:
+    def _check_presence(self, scope: AsgiScope, principal: Principal) -> Visit:
         """Refuse a request of somebody who has too many under way, or too many sessions."""
-        named = _headers(scope, b"mcp-session-id")
+        named = header_values(scope, b"mcp-session-id")
         own = named[0] if named else None
         try:
-            return self._presence.enter(principal.name, own, opens=_opens(scope))
+            return self._presence.enter(principal.name, own, opens=self._customs.opens(scope))
         except TooManyError as error:
-            text = f"too many {error.what}\n"
+            text = f"too many {error.what}"
             raise _Refusal(429, error.what, text, ((b"retry-after", b"5"),)) from None
 
-    def _owner(self, scope: Scope) -> Principal:
+    def _owner(self, scope: AsgiScope) -> Principal:
         # Clients that get a 401 look here for a way to log in. There is none.
         if scope["path"].startswith("/.well-known/"):
-            raise _Refusal(404, "path", "not found\n")
-        given = _headers(scope, b"authorization")
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        principal = self._doorkeeper.admit(token.strip()) if scheme.lower() == "bearer" else None
+            raise _Refusal(404, "path", "not found")
+        found = map(self._doorkeeper.admit, self._customs.tokens(scope))
+        principal = next(filter(None, found), None)
         if principal is None:
-            raise _Refusal(401, "token", "a token is needed\n", ((b"www-authenticate", b"Bearer"),))
+            raise _Refusal(401, "token", "a token is needed", ((b"www-authenticate", b"Bearer"),))
         return principal
 
-    async def _check_body(self, scope: Scope, receive: Receive) -> Receive:
+    async def _check_body(self, scope: AsgiScope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""
-        lengths = _headers(scope, b"content-length")
+        lengths = header_values(scope, b"content-length")
         # Twenty digits are more than any limit; Python refuses to read thousands.
         digits = lengths[0][:20] if lengths and lengths[0].isascii() else ""
         declared = int(digits) if digits.isdigit() else None
@@ -376,13 +383,13 @@ class Guard:
                 return await read_within(receive, self._body_limit, declared)
         except TimeoutError:
             raise _Refusal(
-                408, "body", "the request took too long\n", ((b"connection", b"close"),)
+                408, "body", "the request took too long", ((b"connection", b"close"),)
             ) from None
         except TooLargeError:
             raise _Refusal(
                 413,
                 "body",
-                f"a request may have {self._body_limit} bytes\n",
+                f"a request may have {self._body_limit} bytes",
                 ((b"connection", b"close"),),
             ) from None
 
@@ -409,11 +416,11 @@ class _Status:
         return noted
 
 
-def _for_page(send: Send, origin: str) -> Send:
+def _for_page(send: Send, origin: str, shown: bytes) -> Send:
     """Return a `send` that lets the browser show the answer to the page that asked."""
     more = (
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate, retry-after"),
+        (b"access-control-expose-headers", shown),
         (b"vary", b"Origin"),
     )
 
@@ -431,24 +438,6 @@ async def _respond(
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})
-
-
-def _opens(scope: Scope) -> bool:
-    """Whether a request opens a session."""
-    # Requests of 2026-07-28 name their method in a header, and open none.
-    named = _headers(scope, b"mcp-session-id") or _headers(scope, b"mcp-method")
-    return scope["method"] == "POST" and not named
-
-
-def _is_stream(scope: Scope) -> bool:
-    """Whether the answer to a request is news, which ends when nobody listens any more."""
-    return (
-        scope["method"] == "GET" or _headers(scope, b"mcp-method") == ["subscriptions/listen"]
-    ) and scope["path"] != METRICS_PATH
-
-
-def _headers(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

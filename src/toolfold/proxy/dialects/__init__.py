@@ -1,0 +1,1 @@
+"""The APIs that the proxy speaks, one class each."""

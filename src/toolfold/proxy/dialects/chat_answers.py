@@ -1,0 +1,360 @@
+"""Answers of chat completions: the upstream's rounds read, one answer for the client written.
+
+Text goes out as it comes. Calls and the end of a round wait until it is known whose they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from toolfold._json_values import sendable
+from toolfold.proxy.dialects.events import (
+    EVENT_LIMIT,
+    event,
+    is_taken,
+    read_event,
+    reply_of,
+    rewritten,
+    value_of,
+)
+from toolfold.proxy.recovery import Recovery
+from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
+from toolfold.runtime._loose import arguments_text
+from toolfold.runtime._replies import ReplyText
+from toolfold.runtime.clients._endpoint import Whole
+from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
+from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
+from toolfold.runtime.model import Reply
+from toolfold.tool import Json, is_array, is_object
+
+__all__ = ["ChatStream", "WholeChat"]
+
+_DONE = "[DONE]"
+_BETWEEN = "\n\n"
+_FIRST_ROUNDS = ("id", "created", "model", "system_fingerprint", "service_tier")
+_CUT = frozenset({"length", "refused"})
+
+
+class ChatStream:
+    """A streamed answer.
+
+    Args:
+        recovery: What reads calls that the model writes as text, where that is to be.
+    """
+
+    def __init__(self, recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
+        self._first: dict[str, Json] = {}
+        self._last: dict[str, Json] = {}
+        self._round = 0
+        self._said = False
+        self._handed = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the next round."""
+        self._round += 1
+        self._events = EventReader(EVENT_LIMIT)
+        self._reader = ChatReader()
+        self._held: list[bytes] = []
+        self._usage: dict[str, Json] | None = None
+        self._finish: Json = None
+        self._is_done = self._is_foreign = False
+        self._says = False
+        self._rest = b""
+        self._told: list[str] = []
+        self._gate = None if self._recovery is None else ReplyText(self._told.append)
+        self._gone = 0
+
+    def receive(self, data: bytes) -> bytes:
+        """Take a piece of a stream; return what the client gets of it now."""
+        try:
+            events = self._events.feed(data)
+        except EventTooLongError:
+            self._is_foreign = True
+            return data
+        return b"".join(map(self._event, events))
+
+    def read(self, body: bytes) -> RoundTurn | None:
+        """Take the end of a round; return what the model said."""
+        self._rest = b"".join(map(self._event, self._events.close()))
+        if self._is_foreign or not (self._reader.is_begun or self._reader.is_ended):
+            return None
+        reply = reply_of(self._reader)
+        if reply is None:
+            return None
+        if self._gate is None or self._recovery is None:
+            return round_turn(reply)
+        calls = recovered(self._recovery, reply)
+        if not calls:
+            self._gate.release()
+            self._rest += self._chunk({"content": rest}) if (rest := self._passed()) else b""
+            return round_turn(reply)
+        return called_turn(reply, "".join(self._told), calls)
+
+    def _passed(self) -> str:
+        """Return the text that may be shown and was not yet."""
+        text = "".join(self._told[self._gone :])
+        self._gone = len(self._told)
+        return text
+
+    def as_it_came(self) -> bytes:
+        """Return what was held back of the round."""
+        done = b"data: [DONE]\n\n" if self._is_done and self._round > 1 else b""
+        return self._rest + b"".join(self._held) + done
+
+    def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
+        """Return the calls for the client, and the end."""
+        out = [self._rest]
+        if note:
+            out.append(self._chunk({"content": note}))
+        for place, one in enumerate(handed):
+            out.append(self._chunk({"tool_calls": [{"index": place, **call_record(one)}]}))
+        finish = self._finish if not handed and self._finish != "tool_calls" else "tool_calls"
+        if not handed and finish == "tool_calls":
+            finish = "stop"
+        if self._finish == "length":
+            finish = "length"
+        out.append(self._chunk({}, finish))
+        if self._usage is not None:
+            out.append(event({**self._usage, **self._first}))
+        return b"".join((*out, b"data: [DONE]\n\n"))
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: no later request speaks of an answer by its id."""
+        return "", ""
+
+    def keep_alive(self) -> bytes:
+        """Return a comment, which every reader of events passes over."""
+        return b": keep-alive\n\n"
+
+    def broken(self, message: str) -> bytes:
+        """Return the error of an upstream that broke off in mid-stream."""
+        return event({"error": {"message": message, "type": "server_error", "code": None}})
+
+    def _event(self, came: ServerSentEvent) -> bytes:
+        if came.data.strip().startswith(_DONE):
+            self._is_done = True
+            if self._round == 1:
+                self._held.append(rewritten(came))
+            return b""
+        chunk = read_event(came)
+        if self._is_foreign or chunk is None or chunk.get("error") or came.name == "error":
+            self._is_foreign = True
+            return rewritten(came)
+        if not is_taken(self._reader, came):
+            self._is_foreign = True
+            return rewritten(came)
+        if self._round == 1 and not self._first:
+            self._first = {key: chunk[key] for key in _FIRST_ROUNDS if key in chunk}
+        self._last = chunk
+        choices = chunk.get("choices")
+        choice = choices[0] if is_array(choices) and choices else None
+        if not is_object(choice):
+            self._usage = chunk if is_object(chunk.get("usage")) else self._usage
+            self._held.append(self._shown(came, chunk))
+            return b""
+        return self._choice(came, chunk, choice)
+
+    def _choice(
+        self, came: ServerSentEvent, chunk: dict[str, Json], choice: dict[str, Json]
+    ) -> bytes:
+        raw = choice.get("delta")
+        delta: dict[str, Json] = raw if is_object(raw) else {}
+        finish = choice.get("finish_reason")
+        calls = {key: delta[key] for key in ("tool_calls", "function_call") if delta.get(key)}
+        if finish:
+            self._finish = finish
+            if is_object(chunk.get("usage")):
+                kept = {key: value for key, value in chunk.items() if key != "choices"}
+                self._usage = {**kept, "choices": []}
+        content = delta.get("content")
+        if self._gate is not None and isinstance(content, str) and content:
+            self._gate.add(content)
+            delta = {**delta, "content": self._passed()}
+            if not calls and not finish:
+                return self._later(chunk, choice, delta)
+        if not calls and not finish:
+            if self._round == 1:
+                self._says = self._says or bool(delta.get("content"))
+                self._said = self._said or self._says
+                return rewritten(came)
+            return self._later(chunk, choice, delta)
+        said = {k: v for k, v in delta.items() if k not in calls and k != "role" and v}
+        if said:
+            # Words beside a call go out at once, the call waits.
+            self._held.append(self._rewritten(chunk, choice, {**delta, **dict.fromkeys(said)}))
+            live = {k: v for k, v in choice.items() if k != "finish_reason"}
+            return self._later(
+                chunk, {**live, "finish_reason": None}, {**said, "role": "assistant"}
+            )
+        self._held.append(self._shown(came, chunk))
+        return b""
+
+    def _later(
+        self, chunk: dict[str, Json], choice: dict[str, Json], delta: dict[str, Json]
+    ) -> bytes:
+        """Return a piece of a later round as a piece of the first one's message."""
+        left = {k: v for k, v in delta.items() if k != "role" or self._round == 1}
+        if not any(v for k, v in left.items() if k != "role"):
+            return b""
+        content = left.get("content")
+        if isinstance(content, str) and content:
+            if self._said and not self._says and self._round > 1:
+                left = {**left, "content": _BETWEEN + content}
+            self._said = self._says = True
+        return self._rewritten(chunk, choice, left)
+
+    def _rewritten(
+        self, chunk: dict[str, Json], choice: dict[str, Json], delta: dict[str, Json]
+    ) -> bytes:
+        return event({**chunk, **self._first, "choices": [{**choice, "delta": delta}]})
+
+    def _shown(self, came: ServerSentEvent, chunk: dict[str, Json]) -> bytes:
+        return rewritten(came) if self._round == 1 else event({**chunk, **self._first})
+
+    def _chunk(self, delta: dict[str, Json], finish: Json = None) -> bytes:
+        made = {k: v for k, v in self._last.items() if k not in ("choices", "usage")}
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return event({**made, **self._first, "choices": [choice]})
+
+
+class WholeChat:
+    """An answer in one piece.
+
+    Args:
+        recovery: What reads calls that the model writes as text, where that is to be.
+    """
+
+    def __init__(self, recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
+        self._body = b""
+        self._messages: list[dict[str, Json]] = []
+        self._answer: dict[str, Json] = {}
+
+    def begin(self) -> None:
+        """Begin the next round."""
+
+    def receive(self, data: bytes) -> bytes:
+        """Take nothing: the answer comes whole."""
+        return b""
+
+    def read(self, body: bytes) -> RoundTurn | None:
+        """Take an answer; return what the model said."""
+        self._body = body
+        reader = ChatReader()
+        value = value_of(body)
+        if not is_taken(reader, Whole(value)) or (reply := reply_of(reader)) is None:
+            return None
+        choices = value.get("choices") if is_object(value) else None
+        if not is_array(choices) or not choices or not is_object(choices[0]):
+            return None
+        message = choices[0].get("message")
+        if not is_object(message):
+            return None
+        self._answer = value
+        calls = recovered(self._recovery, reply) if self._recovery is not None else ()
+        self._messages.append({**message, "content": None} if calls else message)
+        return called_turn(reply, "", calls) if calls else round_turn(reply)
+
+    def as_it_came(self) -> bytes:
+        """Return the last answer."""
+        return self._body
+
+    def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
+        """Return the rounds' answers as one."""
+        choice: dict[str, Json] = self._answer["choices"][0]
+        message = dict(self._messages[-1])
+        said = [text for m in self._messages if isinstance(text := m.get("content"), str) and text]
+        said += [note] if note else []
+        message["content"] = _BETWEEN.join(said) if said else message.get("content")
+        for key in ("reasoning_content", "reasoning"):
+            thought = [text for m in self._messages if isinstance(text := m.get(key), str)]
+            if thought:
+                message[key] = "".join(thought)
+        message.pop("tool_calls", None)
+        message.pop("function_call", None)
+        if handed:
+            message["tool_calls"] = [call_record(one) for one in handed]
+        finish = choice.get("finish_reason")
+        if finish != "length":
+            finish = "tool_calls" if handed else "stop" if finish == "tool_calls" else finish
+        made = {**choice, "message": message, "finish_reason": finish}
+        return sendable({**self._answer, "choices": [made]})
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: no later request speaks of an answer by its id."""
+        return "", ""
+
+    def keep_alive(self) -> bytes:
+        """Return white space, which may stand before any JSON."""
+        return b"\n"
+
+    def broken(self, message: str) -> bytes:
+        """Return an error."""
+        return sendable({"error": {"message": message, "type": "server_error", "code": None}})
+
+
+def call_record(one: HandedCall) -> dict[str, Json]:
+    """Return a call for the client."""
+    return _record(one.call, one.name, one.arguments)
+
+
+def round_turn(reply: Reply) -> RoundTurn:
+    """Return what a reply says, as a message of the conversation, too."""
+    kept: Mapping[str, Json] = reply.message.native[0] if reply.message.native else {}
+    extras: Sequence[Mapping[str, Json]] = kept.get("calls", ())
+    calls = tuple(
+        ModelCall(
+            call.id or f"call_{place}",
+            call.name,
+            call.arguments,
+            extras[place] if place < len(extras) else {},
+            place,
+        )
+        for place, call in enumerate(reply.message.calls)
+    )
+    own: Mapping[str, Json] = kept.get("message", {})
+    message: dict[str, Json] = {
+        "role": "assistant",
+        "content": reply.message.text or (None if calls else ""),
+        **{key: own[key] for key in KEPT if key in own},
+    }
+    if calls:
+        # Servers that read the arguments of old calls refuse a whole request for one that is no
+        # object.
+        message["tool_calls"] = [
+            _record(call, call.name, arguments_text(call.arguments) or "{}") for call in calls
+        ]
+    text = sendable(message).decode()
+    return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in _CUT)
+
+
+def recovered(recovery: Recovery, reply: Reply) -> tuple[ModelCall, ...]:
+    """Return the calls that a reply wrote as text, where it made none."""
+    if reply.message.calls or reply.stop == "refused":
+        return ()
+    return recovery.calls(reply.message.text, "call_")
+
+
+def called_turn(reply: Reply, text: str, calls: Sequence[ModelCall]) -> RoundTurn:
+    """Return a turn whose calls were written as text, as if they had been made.
+
+    Args:
+        reply: The reply.
+        text: What of its text is none of a call.
+        calls: The calls.
+    """
+    message: dict[str, Json] = {
+        "role": "assistant",
+        "content": text or None,
+        "tool_calls": [_record(call, call.name, call.arguments) for call in calls],
+    }
+    return RoundTurn((sendable(message).decode(),), calls, text, reply.usage)
+
+
+def _record(call: ModelCall, name: str, arguments: str) -> dict[str, Json]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": call.id, "type": "function", "function": function, **call.extra}

@@ -1,0 +1,131 @@
+"""What the proxy remembers between the requests of a conversation, bounded.
+
+A store maps keys to bytes. It may lose anything at any time: whoever asks does without.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["HistoryStore", "MemoryStore", "SqliteStore"]
+
+
+class HistoryStore(Protocol):
+    """Keeps bytes under keys. Safe to share between threads; never raises for what is lost."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key, or None."""
+        ...
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep something under a key, in place of what was there."""
+        ...
+
+
+class MemoryStore:
+    """A store that ends with the process.
+
+    Args:
+        entries: How many entries stay; the one not used for the longest time leaves first.
+        room: How many bytes they may have together.
+    """
+
+    def __init__(self, entries: int = 100_000, room: int = 256 * 1024 * 1024) -> None:
+        self._entries = entries
+        self._room = room
+        self._kept: dict[str, bytes] = {}
+        self._held = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def held(self) -> int:
+        """How many bytes are kept."""
+        return self._held
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key, or None."""
+        with self._lock:
+            value = self._kept.pop(key, None)
+            if value is not None:
+                self._kept[key] = value
+            return value
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep something under a key, in place of what was there."""
+        if len(value) > self._room:
+            return
+        with self._lock:
+            self._held += len(value) - len(self._kept.pop(key, b""))
+            self._kept[key] = value
+            while len(self._kept) > self._entries or self._held > self._room:
+                self._held -= len(self._kept.pop(next(iter(self._kept))))
+
+
+class SqliteStore:
+    """A store in a file, which outlives the process.
+
+    A file that is locked, full or broken loses what it is given and raises nothing.
+
+    Args:
+        path: The file.
+        entries: How many entries stay; the oldest leave first.
+    """
+
+    def __init__(self, path: Path, entries: int = 100_000) -> None:
+        self._path = path
+        self._entries = entries
+        self._lock = threading.Lock()
+        self._puts = 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
+        with self._lock, closing(self._connection.cursor()) as cursor:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            cursor.execute("PRAGMA synchronous=NORMAL")
+            cursor.execute(
+                "CREATE TABLE IF NOT EXISTS history "
+                "(key TEXT PRIMARY KEY, value BLOB NOT NULL, at INTEGER NOT NULL)"
+            )
+            cursor.execute("CREATE INDEX IF NOT EXISTS history_at ON history (at)")
+            self._connection.commit()
+        # Conversations are nobody else's business.
+        path.chmod(0o600)
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key, or None."""
+        try:
+            with self._lock, closing(self._connection.cursor()) as cursor:
+                row = cursor.execute("SELECT value FROM history WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error:
+            return None
+        return None if row is None else bytes(row[0])
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep something under a key, in place of what was there."""
+        try:
+            with self._lock, closing(self._connection.cursor()) as cursor:
+                cursor.execute(
+                    "INSERT OR REPLACE INTO history (key, value, at) VALUES "
+                    "(?, ?, (SELECT COALESCE(MAX(at), 0) + 1 FROM history))",
+                    (key, value),
+                )
+                self._puts += 1
+                if self._puts % 256 == 1:
+                    cursor.execute(
+                        "DELETE FROM history WHERE at <= (SELECT MAX(at) FROM history) - ?",
+                        (self._entries,),
+                    )
+                self._connection.commit()
+        except sqlite3.Error:
+            return
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
