@@ -23,6 +23,8 @@ def is_empty(message: ModelMessage) -> bool:
 
 def without_empty_replies(messages: Sequence[Message]) -> list[Message]:
     """Return a transcript without the replies that were asked for once more."""
+    if not any(isinstance(message, UserMessage) and not message.text for message in messages):
+        return list(messages)
     sent: list[Message] = []
     for message in messages:
         if not isinstance(message, UserMessage) or message.text or not _ends_empty(sent):

@@ -71,9 +71,8 @@ class LoopGuard:
             for call, result in zip(calls, results, strict=False)
         )
         self._steps.append(_Step(_digest(c for c, _ in pairs), _digest(r for _, r in pairs)))
-        steps = list(self._steps)
-        same = max(_cycles(steps, period) for period in _PERIODS)
-        called = max(_cycles([step.calls for step in steps], period) for period in _PERIODS)
+        same = _cycles(list(self._steps))
+        called = _cycles([step.calls for step in self._steps])
         self.times = same if same >= _SAME_WARN else called
         if same >= _SAME_STOP or called >= _CALLS_STOP:
             return "stop"
@@ -121,13 +120,18 @@ def _is_code(text: str, at: int) -> bool:
     return len(_FENCE.findall(text, 0, at)) % 2 == 1
 
 
-def _cycles(steps: Sequence[object], period: int) -> int:
-    """Return how many times in a row the last `period` steps stand at the end."""
+def _cycles(steps: Sequence[object]) -> int:
+    """Return how many times in a row the last steps stand at the end: one, two or three."""
     last = len(steps) - 1
-    matching = 0
-    while matching <= last - period and steps[last - matching] == steps[last - matching - period]:
-        matching += 1
-    return matching // period + 1
+    times = 1
+    for period in _PERIODS:
+        matching = 0
+        while (
+            matching <= last - period and steps[last - matching] == steps[last - matching - period]
+        ):
+            matching += 1
+        times = max(times, matching // period + 1)
+    return times
 
 
 def _canonical(arguments: str) -> str:

@@ -249,7 +249,8 @@ class Conversation:
             results = batch.results
             self.messages.extend(results)
             self.session = batch.session
-        self._made.note(calls, results, folded)
+        if self.agent.profile.recover:
+            self._made.note(calls, results, folded)
         return results
 
     async def _reply(self, folded: Folded, emit: _Emit) -> tuple[Reply, Folded]:
