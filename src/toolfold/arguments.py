@@ -18,7 +18,7 @@ from toolfold._bounds import cut, one_line
 from toolfold._dialects import NO_OBJECT, as_meant, takes_objects
 from toolfold._faults import FAULTS_AT_MOST, Fault, Validator, faults_of
 from toolfold._formats import CHECKED_FORMATS
-from toolfold._json_values import fast_bytes
+from toolfold._json_values import fast_bytes, parse
 from toolfold._memo import Memo
 from toolfold._repairs import parsed, repaired
 from toolfold._schema_extent import Extent, TooFarError, extent_of, too_far, too_long, visits
@@ -84,7 +84,7 @@ def read_arguments(arguments: Json) -> dict[str, Json] | str:
         return {}
     if isinstance(arguments, str | bytes):
         try:
-            arguments = json.loads(arguments, strict=False)
+            arguments = parse(arguments, control_characters=True)
         except (ValueError, RecursionError) as error:
             known = isinstance(error, json.JSONDecodeError)
             return prompts.not_json(error.msg, error.pos) if known else prompts.not_json(None, None)

@@ -100,10 +100,10 @@ class Bridge:
         """
         if self.strategy is None:
             return None
-        name = str(name).strip()
-        role = self.names.role(name)
-        if role is None and name not in self.catalog:
-            role = self.names.role(name.removeprefix(_NAMESPACE))
+        name, names = str(name).strip(), self.names
+        role = names.role(name)
+        if role is None and name.startswith(_NAMESPACE) and name not in self.catalog:
+            role = names.role(name.removeprefix(_NAMESPACE))
         return role if role in self.strategy.answers else None
 
     @classmethod
