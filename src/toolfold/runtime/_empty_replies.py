@@ -23,7 +23,8 @@ def is_empty(message: ModelMessage) -> bool:
 
 def without_empty_replies(messages: Sequence[Message]) -> list[Message]:
     """Return a transcript without the replies that were asked for once more."""
-    if not any(isinstance(message, UserMessage) and not message.text for message in messages):
+    asked = [message for message in messages if isinstance(message, UserMessage)]
+    if all(message.text for message in asked):
         return list(messages)
     sent: list[Message] = []
     for message in messages:
