@@ -26,6 +26,7 @@ from toolfold._bounds import cut, visible
 from toolfold.errors import ConfigError
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
 
 if TYPE_CHECKING:
@@ -306,7 +307,7 @@ class Guard:
     def _tell(self, scope: Scope, refusal: _Refusal) -> None:
         self._refused(refusal.reason)
         about = {"host": b"host", "origin": b"origin"}.get(refusal.reason)
-        values = _headers(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
+        values = headers_of(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
         told = (refusal.reason, cut(visible(" ".join(values)), 100))
         # Once for each: whoever keeps knocking must not fill the log.
         if told not in self._told and len(self._told) < _TOLD_AT_MOST:
@@ -315,10 +316,10 @@ class Guard:
 
     def _check_origin(self, scope: Scope, send: Send) -> Send:
         """Refuse a request for another host or from another page."""
-        hosts = _headers(scope, b"host")
+        hosts = headers_of(scope, b"host")
         if len(hosts) != 1 or not self._hosts.admit(hosts[0]):
             raise _Refusal(421, "host", "this host is not served here\n")
-        origins = _headers(scope, b"origin")
+        origins = headers_of(scope, b"origin")
         if not origins:
             return send
         server = scope.get("server") or (None, None)
@@ -340,13 +341,13 @@ class Guard:
 
     def _check_closing(self, scope: Scope) -> None:
         """Refuse whoever begins to ask when the gateway is stopping."""
-        begins = _opens(scope) or _headers(scope, b"mcp-method") == ["server/discover"]
+        begins = _opens(scope) or headers_of(scope, b"mcp-method") == ["server/discover"]
         if self._is_closed or (begins and self._is_closing()):
             raise _Refusal(503, "stopping", _STOPPING, ((b"retry-after", b"5"),))
 
     def _check_presence(self, scope: Scope, principal: Principal) -> Visit:
         """Refuse a request of somebody who has too many under way, or too many sessions."""
-        named = _headers(scope, b"mcp-session-id")
+        named = headers_of(scope, b"mcp-session-id")
         own = named[0] if named else None
         try:
             return self._presence.enter(principal.name, own, opens=_opens(scope))
@@ -358,7 +359,7 @@ class Guard:
         # Clients that get a 401 look here for a way to log in. There is none.
         if scope["path"].startswith("/.well-known/"):
             raise _Refusal(404, "path", "not found\n")
-        given = _headers(scope, b"authorization")
+        given = headers_of(scope, b"authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         principal = self._doorkeeper.admit(token.strip()) if scheme.lower() == "bearer" else None
         if principal is None:
@@ -367,7 +368,7 @@ class Guard:
 
     async def _check_body(self, scope: Scope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""
-        lengths = _headers(scope, b"content-length")
+        lengths = headers_of(scope, b"content-length")
         # Twenty digits are more than any limit; Python refuses to read thousands.
         digits = lengths[0][:20] if lengths and lengths[0].isascii() else ""
         declared = int(digits) if digits.isdigit() else None
@@ -436,19 +437,15 @@ async def _respond(
 def _opens(scope: Scope) -> bool:
     """Whether a request opens a session."""
     # Requests of 2026-07-28 name their method in a header, and open none.
-    named = _headers(scope, b"mcp-session-id") or _headers(scope, b"mcp-method")
+    named = headers_of(scope, b"mcp-session-id") or headers_of(scope, b"mcp-method")
     return scope["method"] == "POST" and not named
 
 
 def _is_stream(scope: Scope) -> bool:
     """Whether the answer to a request is news, which ends when nobody listens any more."""
     return (
-        scope["method"] == "GET" or _headers(scope, b"mcp-method") == ["subscriptions/listen"]
+        scope["method"] == "GET" or headers_of(scope, b"mcp-method") == ["subscriptions/listen"]
     ) and scope["path"] != METRICS_PATH
-
-
-def _headers(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
