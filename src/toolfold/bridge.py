@@ -127,7 +127,8 @@ class Bridge:
         resolved = asked._resolve(str(name).strip(), arguments, session)
         if isinstance(resolved, Answer):
             # Names and texts are strangers' words: what cannot be seen is not passed on.
-            return replace(resolved, text=visible(resolved.text))
+            text = visible(resolved.text)
+            return resolved if text == resolved.text else replace(resolved, text=text)
         return resolved
 
     def _resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
