@@ -95,8 +95,7 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
     ) -> None:
-        self.config, self._scope = config, scope
-        self._folding = config.folding
+        self.config, self._scope, self._folding = config, scope, config.folding
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.observers = Observers(observers)
