@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ def companions(
             if len(chosen) >= at_most:
                 break
             if hit.name not in shown:
-                chosen.setdefault(hit.name, replace(hit, shown="companion"))
+                chosen.setdefault(hit.name, Hit(hit.tool, hit.score, hit.need, "companion"))
     return tuple(chosen.values())
 
 

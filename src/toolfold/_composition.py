@@ -73,8 +73,7 @@ def composed(
     shown = kept(hits[: max(limit, HITS_AT_LEAST)], calibrated=calibrated)
     cut = max(sum(hit.score >= LIKELY * best for hit in shown[:limit]), 1)
     room = _SPARE_TOKENS + sum(_in_full(hit, count) for hit in hits[cut:limit])
-    named = _fitting(shown[cut:], room, count)
-    room -= sum(_by_name(hit, count) for hit in named)
+    named, room = _fitting(shown[cut:], room, count)
     names: list[tuple[Hit, str]] = []
     for hit in named:
         words = few_words_of(hit.tool)
@@ -98,15 +97,16 @@ def kept(hits: Sequence[Hit], *, calibrated: bool) -> list[Hit]:
     return [*hits[:1], *(hit for hit in hits[1:] if hit.score >= least)]
 
 
-def _fitting(hits: Sequence[Hit], room: int, count: TokenCounter) -> list[Hit]:
-    """Return the first hits whose names have room."""
+def _fitting(hits: Sequence[Hit], room: int, count: TokenCounter) -> tuple[list[Hit], int]:
+    """Return the first hits whose names have room, and the room that they leave."""
     kept: list[Hit] = []
     for hit in hits:
-        room -= _by_name(hit, count)
-        if room < 0:
+        left = room - _by_name(hit, count)
+        if left < 0:
             break
         kept.append(hit)
-    return kept
+        room = left
+    return kept, room
 
 
 def _by_name(hit: Hit, count: TokenCounter) -> int:

@@ -71,8 +71,12 @@ def is_array(value: Json) -> TypeGuard[list[Json]]:
     return isinstance(value, list)
 
 
-def parse(text: str | bytes) -> Json:
+def parse(text: str | bytes, *, control_characters: bool = False) -> Json:
     """Return the value of a JSON text.
+
+    Args:
+        text: The text.
+        control_characters: Whether they may stand in strings as they are.
 
     Raises:
         json.JSONDecodeError: It is not JSON; the position is that of Python's own reader.
@@ -84,7 +88,7 @@ def parse(text: str | bytes) -> Json:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
             pass
-    return json.loads(text)
+    return json.loads(text, strict=not control_characters)
 
 
 def parse_strict(text: str | bytes) -> Json:

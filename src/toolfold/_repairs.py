@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 
+from toolfold._json_values import parse
 from toolfold._signature import follow
 from toolfold.tool import Json, is_array, is_object
 
@@ -52,7 +53,7 @@ def parsed(text: str | bytes) -> Json | None:
     value: Json = text
     for _ in range(_ENCODED_AT_MOST):
         try:
-            value = json.loads(value, strict=False)
+            value = parse(value, control_characters=True)
         except (ValueError, RecursionError):
             return None
         if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):

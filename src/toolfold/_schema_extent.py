@@ -36,6 +36,7 @@ PATTERNS_AT_MOST = 20_000
 PAIRS_AT_MOST = 20_000
 """How many pairs of a subschema and a value are looked at to count a check."""
 
+_WITHOUT_PARTS = (str, int, float, type(None))
 _HERE = ("not", "if", "then", "else")
 _HERE_LISTS = ("allOf", "anyOf", "oneOf")
 _HERE_MAPS = ("dependentSchemas", "dependencies")
@@ -129,6 +130,8 @@ def _measured(value: Json, limit: int) -> tuple[int, int]:
             raise TooFarError(f"its arguments have more than {limit:,} parts")
         below: list[Json] = []
         for whole in level:
+            if isinstance(whole, _WITHOUT_PARTS):
+                continue
             if is_array(whole):
                 below += whole
             elif is_mapping(whole):

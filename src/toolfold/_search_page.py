@@ -121,12 +121,10 @@ class _Page:
         if self._strategy.shows_definitions:
             forms.insert(0, prompts.hit_in_full(definition(hit.tool, None)))
         is_repeated = hit.name in self._shown
-        line = next(
-            (form for form in ([short] if is_repeated else forms) if self._count(form) < self.room),
-            None,
-        )
+        costs = ((form, self._count(form)) for form in ([short] if is_repeated else forms))
+        line, cost = next((fitting for fitting in costs if fitting[1] < self.room), (None, 0))
         if line is not None:
-            self.room -= self._count(line) + 1
+            self.room -= cost + 1
             self._lines[place].append(line)
             self._shown.add(hit.name)
         else:

@@ -18,7 +18,7 @@ from toolfold._bounds import cut, one_line
 from toolfold._dialects import NO_OBJECT, as_meant, takes_objects
 from toolfold._faults import FAULTS_AT_MOST, Fault, Validator, faults_of
 from toolfold._formats import CHECKED_FORMATS
-from toolfold._json_values import fast_bytes
+from toolfold._json_values import fast_bytes, parse
 from toolfold._memo import Memo
 from toolfold._repairs import parsed, repaired
 from toolfold._schema_extent import Extent, TooFarError, extent_of, too_far, too_long, visits
@@ -32,7 +32,6 @@ __all__ = [
     "compiles_at_once",
     "read_arguments",
     "schema_problem",
-    "with_unknown",
 ]
 
 SCHEMA_LIMIT = 1_000_000
@@ -85,7 +84,7 @@ def read_arguments(arguments: Json) -> dict[str, Json] | str:
         return {}
     if isinstance(arguments, str | bytes):
         try:
-            arguments = json.loads(arguments, strict=False)
+            arguments = parse(arguments, control_characters=True)
         except (ValueError, RecursionError) as error:
             known = isinstance(error, json.JSONDecodeError)
             return prompts.not_json(error.msg, error.pos) if known else prompts.not_json(None, None)
@@ -99,14 +98,27 @@ def read_arguments(arguments: Json) -> dict[str, Json] | str:
     return prompts.no_object(arguments)
 
 
-def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
+def check(tool: Tool, arguments: dict[str, Json], *, refuse_unknown: bool = False) -> Checked:
     """Check arguments against the tool's schema, repairing what is harmless.
 
     A number in a string, a single value for a list, JSON text for an object or a list, a
     blank for an object that needs nothing, `"true"` for true, `"open"` for the option `"OPEN"`,
     null for what may be left out: what a schema asks for plainly and a model wrote almost so.
+
+    Args:
+        tool: Whose schema it is.
+        arguments: What a model wrote.
+        refuse_unknown: Whether an argument that the schema does not name is a fault, and told
+            first. One that is misspelt is also one that is missing: both are told. A schema
+            that cannot be used names nothing to hold a call to; one that forbids others has
+            said so itself.
     """
     compiled = _compiled(tool)
+    checked = _checked(compiled, arguments)
+    return _with_unknown(compiled, checked) if refuse_unknown else checked
+
+
+def _checked(compiled: _Compiled, arguments: dict[str, Json]) -> Checked:
     if compiled.validator is None or compiled.extent is None:
         return Checked(arguments)
     try:
@@ -122,22 +134,17 @@ def check(tool: Tool, arguments: dict[str, Json]) -> Checked:
     return Checked(arguments, faults_of(compiled.validator, compiled.extent.root, mended, found))
 
 
-def with_unknown(tool: Tool, checked: Checked) -> tuple[Fault, ...]:
-    """Return what is wrong with arguments, those that the tool's schema does not name first.
-
-    One that is misspelt is also one that is missing: both are told. A schema that cannot be
-    used names nothing to hold a call to; one that forbids others has said so itself.
-    """
-    compiled = _compiled(tool)
-    told = any(not path and text.startswith(_UNKNOWN) for path, text in checked.faults)
-    if compiled.validator is None or compiled.known is None or told:
-        return checked.faults
-    if not checked.arguments.keys() - compiled.known.names:
-        return checked.faults
-    strange = unknown_arguments(compiled.known, checked.arguments, FAULTS_AT_MOST)
+def _with_unknown(compiled: _Compiled, checked: Checked) -> Checked:
+    known = compiled.known
+    if compiled.validator is None or known is None or checked.arguments.keys() <= known.names:
+        return checked
+    if any(not path and text.startswith(_UNKNOWN) for path, text in checked.faults):
+        return checked
+    strange = unknown_arguments(known, checked.arguments, FAULTS_AT_MOST)
     said = (prompts.unknown_argument(cut(name, 80), near) for name, near in strange.items())
     unknown = (Fault("", one_line(text, 240)) for text in said)
-    return tuple(islice(chain(unknown, checked.faults), FAULTS_AT_MOST))
+    faults = tuple(islice(chain(unknown, checked.faults), FAULTS_AT_MOST))
+    return Checked(checked.arguments, faults)
 
 
 def schema_problem(tool: Tool) -> str | None:

@@ -24,7 +24,7 @@ from toolfold._signature import signature
 from toolfold._suggestions import suggested
 from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Hit, Invocation
-from toolfold.arguments import check, compiles_at_once, read_arguments, with_unknown
+from toolfold.arguments import check, compiles_at_once, read_arguments
 from toolfold.catalog import Catalog
 from toolfold.search import RANKERS, Ranker, chosen_ranker, index_of, is_indexed, may_wait
 from toolfold.session import Session
@@ -100,10 +100,10 @@ class Bridge:
         """
         if self.strategy is None:
             return None
-        name = str(name).strip()
-        role = self.names.role(name)
-        if role is None and name not in self.catalog:
-            role = self.names.role(name.removeprefix(_NAMESPACE))
+        name, names = str(name).strip(), self.names
+        role = names.role(name)
+        if role is None and name.startswith(_NAMESPACE) and name not in self.catalog:
+            role = names.role(name.removeprefix(_NAMESPACE))
         return role if role in self.strategy.answers else None
 
     @classmethod
@@ -127,7 +127,8 @@ class Bridge:
         resolved = asked._resolve(str(name).strip(), arguments, session)
         if isinstance(resolved, Answer):
             # Names and texts are strangers' words: what cannot be seen is not passed on.
-            return replace(resolved, text=visible(resolved.text))
+            text = visible(resolved.text)
+            return resolved if text == resolved.text else replace(resolved, text=text)
         return resolved
 
     def _resolve(self, name: str, arguments: Json, session: Session) -> Answer | Invocation:
@@ -396,11 +397,10 @@ class Bridge:
         if isinstance(read, str):
             text = prompts.unreadable_arguments(tool.shown_name, read, signature(tool))
             return self._not_run(tool, text, session)
-        checked = check(tool, read)
         refuses = self.settings.unknown_arguments == "refuse"
-        faults = with_unknown(tool, checked) if refuses else checked.faults
-        if faults:
-            text = prompts.bad_arguments(tool.shown_name, faults, signature(tool))
+        checked = check(tool, read, refuse_unknown=refuses)
+        if checked.faults:
+            text = prompts.bad_arguments(tool.shown_name, checked.faults, signature(tool))
             return self._not_run(tool, text, session)
         return Invocation(self._own(tool), checked.arguments, via, session.moved_on())
 

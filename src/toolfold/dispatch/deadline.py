@@ -26,7 +26,7 @@ class Deadline(CallClock):
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
-        self._expired: asyncio.Future[None] | None = None
+        self._woken: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pauses = 0
 
@@ -47,25 +47,24 @@ class Deadline(CallClock):
 
     def _start(self) -> None:
         self._halt()
-        if self._seconds is not None and self._expired is not None and not self._pauses:
-            self._timer = self._loop.call_later(self._seconds, self._expire)
+        if self._seconds is not None and self._woken is not None and not self._pauses:
+            self._timer = self._loop.call_later(self._seconds, self._wake)
 
-    def _expire(self) -> None:
-        if self._expired is not None and not self._expired.done():
-            self._expired.set_result(None)
+    def _wake(self, _: object = None) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
     async def outlasts(self, task: asyncio.Task[Any]) -> bool:
         """Wait for a task, and say whether it ended in time."""
-        waited: set[asyncio.Future[Any]] = {task}
-        if self._seconds is not None:
-            self._expired = self._loop.create_future()
-            waited.add(self._expired)
-            self._start()
+        self._woken = self._loop.create_future()
+        task.add_done_callback(self._wake)
+        self._start()
         try:
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            await self._woken
         finally:
+            task.remove_done_callback(self._wake)
             self._halt()
-            self._expired = None
+            self._woken = None
         return task.done()
 
 

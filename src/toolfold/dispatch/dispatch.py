@@ -45,6 +45,8 @@ _ERROR_LIMIT = 900
 _QUERY_LIMIT = 2_000
 _SHOWN = 200
 
+_NO_SPANS = Spans()
+
 GIVEN_UP = "the caller gave it up before it ended"
 """Why a call was cancelled, where nobody knows better."""
 
@@ -98,7 +100,7 @@ class Dispatch:
     ) -> None:
         self._hooks = tuple(hooks)
         self._observers = observers if isinstance(observers, Observers) else Observers(observers)
-        self._spans = spans or Spans()
+        self._spans = spans or _NO_SPANS
         self._given_up = given_up
 
     # ---- from what the model wrote to an answer or an invocation

@@ -58,6 +58,9 @@ def _no_request(record: RequestRecord, /) -> None:
     pass
 
 
+_NO_SPAN: AbstractContextManager[Ended] = nullcontext(_nothing)
+
+
 class Spans:
     """Makes spans, or nothing.
 
@@ -79,29 +82,28 @@ class Spans:
 
     def call(self, tool: str, server: str) -> AbstractContextManager[Ended]:
         """Stand around a call; what is sent to the server within it is the span's child."""
+        if self._tracer is None:
+            return _NO_SPAN
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool,
             "gen_ai.tool.type": "extension",
             "toolfold.server": server,
         }
-        return self._span(f"execute_tool {tool}", attributes)
+        return _open(self._tracer, f"execute_tool {tool}", attributes)
 
     def search(self) -> AbstractContextManager[Ended]:
         """Stand around a search."""
+        if self._tracer is None:
+            return _NO_SPAN
         attributes = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "toolfold"}
-        return self._span("retrieval toolfold", attributes)
+        return _open(self._tracer, "retrieval toolfold", attributes)
 
     def request(self, dialect: str) -> AbstractContextManager[EndedRequest]:
         """Stand around a request to a model."""
         if self._tracer is None:
             return nullcontext(_no_request)
         return _open_request(self._tracer, dialect)
-
-    def _span(self, name: str, attributes: dict[str, str]) -> AbstractContextManager[Ended]:
-        if self._tracer is None:
-            return nullcontext(_nothing)
-        return _open(self._tracer, name, attributes)
 
 
 @contextmanager

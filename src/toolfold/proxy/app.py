@@ -36,9 +36,10 @@ from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
 from toolfold.scope import Scope
-from toolfold.serve.http.customs import AsgiScope, Send, header_values
+from toolfold.serve.http.customs import AsgiScope, Send
 from toolfold.serve.http.guard import Guard
 from toolfold.serve.http.rate_limit import Receive
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal, TokenTable, principal_of
 from toolfold.tool import is_object
 
@@ -306,7 +307,7 @@ class _Request:
 
     async def _complain(self, status: int, message: str) -> None:
         self._error = message
-        is_anthropic = bool(header_values(self._scope, b"anthropic-version"))
+        is_anthropic = bool(headers_of(self._scope, b"anthropic-version"))
         dialect = self._asked.dialect if self._asked else None
         dialect = dialect or ("anthropic-messages" if is_anthropic else None)
         text = message if message.startswith("toolfold") else f"toolfold proxy: {message}"
@@ -365,7 +366,7 @@ def _raw_path(scope: AsgiScope) -> str:
 
 def _has_body(scope: AsgiScope) -> bool:
     """Whether a request comes with a body."""
-    lengths = header_values(scope, b"content-length")
-    return bool(header_values(scope, b"transfer-encoding")) or any(
+    lengths = headers_of(scope, b"content-length")
+    return bool(headers_of(scope, b"transfer-encoding")) or any(
         length.strip() not in ("", "0") for length in lengths
     )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 
 from toolfold.proxy.complaints import error_body
 from toolfold.proxy.paths import asked, without_token
-from toolfold.serve.http.customs import AsgiScope, Customs, Header, header_values
+from toolfold.serve.http.customs import AsgiScope, Customs, Header
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal
 
 __all__ = ["KEY_HEADERS", "ProxyCustoms"]
@@ -57,12 +58,12 @@ class ProxyCustoms(Customs):
 
     def tokens(self, scope: AsgiScope) -> Iterable[str]:
         """Yield what a request carries where a token may be."""
-        yield from header_values(scope, b"x-toolfold-token")
+        yield from headers_of(scope, b"x-toolfold-token")
         if scope.get(_TOKEN):
             yield scope[_TOKEN]
         if self._holds_keys:
             for name in KEY_HEADERS:
-                yield from map(_bare, header_values(scope, name))
+                yield from map(_bare, headers_of(scope, name))
 
     def admit(self, scope: AsgiScope, principal: Principal) -> None:
         """Forget the tokens, wherever they stand: none goes up."""
@@ -80,7 +81,7 @@ class ProxyCustoms(Customs):
     def refusal(self, scope: AsgiScope, status: int, text: str) -> tuple[bytes, Iterable[Header]]:
         """Return the body of a refusal, in the client's dialect."""
         known = asked(scope["method"], scope["path"])
-        is_anthropic = known is None and bool(header_values(scope, b"anthropic-version"))
+        is_anthropic = known is None and bool(headers_of(scope, b"anthropic-version"))
         dialect = known.dialect if known else "anthropic-messages" if is_anthropic else None
         body = error_body(dialect, status, f"toolfold proxy: {text}")
         return body, ((b"content-type", b"application/json"),)

@@ -23,6 +23,9 @@ def is_empty(message: ModelMessage) -> bool:
 
 def without_empty_replies(messages: Sequence[Message]) -> list[Message]:
     """Return a transcript without the replies that were asked for once more."""
+    asked = [message for message in messages if isinstance(message, UserMessage)]
+    if all(message.text for message in asked):
+        return list(messages)
     sent: list[Message] = []
     for message in messages:
         if not isinstance(message, UserMessage) or message.text or not _ends_empty(sent):

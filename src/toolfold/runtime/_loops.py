@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal
 
 from toolfold.errors import InvalidToolError
 from toolfold.runtime._loose import loose_json
@@ -25,6 +24,7 @@ __all__ = ["LoopGuard", "repeats"]
 _PERIODS = (1, 2, 3)
 _SAME_WARN, _SAME_STOP = 3, 6
 _CALLS_WARN, _CALLS_STOP = 12, 25
+_LOOKED_AT = _PERIODS[-1] * _CALLS_STOP
 
 _PIECE_AT_MOST = 400
 _PIECES_AT_LEAST = 6
@@ -36,11 +36,6 @@ _PIECE_END = re.compile(r"[.!?]+(?=\s)|\n")
 _FENCE = re.compile(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
 
 
-class _Step(NamedTuple):
-    calls: bytes
-    results: bytes
-
-
 class LoopGuard:
     """Watches the calls of one turn.
 
@@ -50,10 +45,11 @@ class LoopGuard:
             ...
     """
 
-    __slots__ = ("_steps", "times")
+    __slots__ = ("_calls", "_steps", "times")
 
     def __init__(self) -> None:
-        self._steps: deque[_Step] = deque(maxlen=_PERIODS[-1] * _CALLS_STOP)
+        self._calls: list[bytes] = []
+        self._steps: list[tuple[bytes, bytes]] = []
         self.times = 0
         """How often the last cycle has come so far."""
 
@@ -70,10 +66,11 @@ class LoopGuard:
             (f"{call.name} {_canonical(call.arguments)}", result.text)
             for call, result in zip(calls, results, strict=False)
         )
-        self._steps.append(_Step(_digest(c for c, _ in pairs), _digest(r for _, r in pairs)))
-        steps = list(self._steps)
-        same = max(_cycles(steps, period) for period in _PERIODS)
-        called = max(_cycles([step.calls for step in steps], period) for period in _PERIODS)
+        called_now = _digest([call for call, _ in pairs])
+        self._calls.append(called_now)
+        self._steps.append((called_now, _digest([result for _, result in pairs])))
+        del self._calls[:-_LOOKED_AT], self._steps[:-_LOOKED_AT]
+        same, called = _cycles(self._steps), _cycles(self._calls)
         self.times = same if same >= _SAME_WARN else called
         if same >= _SAME_STOP or called >= _CALLS_STOP:
             return "stop"
@@ -121,13 +118,18 @@ def _is_code(text: str, at: int) -> bool:
     return len(_FENCE.findall(text, 0, at)) % 2 == 1
 
 
-def _cycles(steps: Sequence[object], period: int) -> int:
-    """Return how many times in a row the last `period` steps stand at the end."""
+def _cycles(steps: Sequence[object]) -> int:
+    """Return how many times in a row the last steps stand at the end: one, two or three."""
     last = len(steps) - 1
-    matching = 0
-    while matching <= last - period and steps[last - matching] == steps[last - matching - period]:
-        matching += 1
-    return matching // period + 1
+    times = 1
+    for period in _PERIODS:
+        matching = 0
+        while (
+            matching <= last - period and steps[last - matching] == steps[last - matching - period]
+        ):
+            matching += 1
+        times = max(times, matching // period + 1)
+    return times
 
 
 def _canonical(arguments: str) -> str:
@@ -141,9 +143,6 @@ def _canonical(arguments: str) -> str:
         return arguments.strip()
 
 
-def _digest(texts: Iterable[str]) -> bytes:
-    digest = hashlib.sha1(usedforsecurity=False)
-    for text in texts:
-        part = text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(part) + part)
-    return digest.digest()
+def _digest(texts: Sequence[str]) -> bytes:
+    parts = "".join([f"{len(text)}:{text}" for text in texts])
+    return hashlib.sha1(parts.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()

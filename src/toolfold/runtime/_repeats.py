@@ -9,13 +9,14 @@ only reads may be asked again, and so may what failed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from toolfold import prompts
 from toolfold.errors import InvalidToolError
 from toolfold.fold import Folded
 from toolfold.runtime._loose import loose_json
 from toolfold.runtime.messages import Call, ResultMessage
-from toolfold.tool import Json, canonical, is_object
+from toolfold.tool import Json, Tool, canonical, is_object
 
 __all__ = ["JustMade"]
 
@@ -30,29 +31,37 @@ class JustMade:
 
     def repeated(self, calls: Sequence[Call], folded: Folded) -> tuple[str, ...]:
         """Return the names of the tools where a reply is nothing but such calls again."""
-        keys = [_key(call, folded) for call in calls]
-        again = [self._keys[key] for key in keys if key is not None and key in self._keys]
+        if not self._keys:
+            return ()
+        keys = [made.key for call in calls if (made := _made(call, folded))]
+        again = [self._keys[key] for key in keys if key in self._keys]
         return tuple(dict.fromkeys(again)) if len(again) == len(calls) else ()
 
     def note(self, calls: Sequence[Call], results: Sequence[ResultMessage], folded: Folded) -> None:
         """Take what the calls of a reply came to."""
         self._keys.clear()
         for call, result in zip(calls, results, strict=True):
-            target, key = _target(call, folded), _key(call, folded)
-            tool = folded.catalog.find(target[0]) if target else None
-            if tool is not None and key is not None and not (result.is_error or tool.is_read_only):
-                self._keys[key] = tool.shown_name
+            made = None if result.is_error else _made(call, folded)
+            if made is not None and not made.tool.is_read_only:
+                self._keys[made.key] = made.tool.shown_name
 
 
-def _key(call: Call, folded: Folded) -> str | None:
-    """Return what is the same for two calls of one tool with one set of arguments."""
+class _Made(NamedTuple):
+    """A call of a real tool."""
+
+    tool: Tool
+    key: str
+    """What is the same for two calls of one tool with one set of arguments."""
+
+
+def _made(call: Call, folded: Folded) -> _Made | None:
     target = _target(call, folded)
     if target is None:
         return None
     name, arguments = target
     tool = folded.catalog.find(name)
     try:
-        return None if tool is None else f"{tool.name} {canonical(arguments)}"
+        return None if tool is None else _Made(tool, f"{tool.name} {canonical(arguments)}")
     except InvalidToolError:
         return None
 

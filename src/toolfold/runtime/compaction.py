@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from toolfold import prompts
-from toolfold.runtime.messages import Message, ResultMessage, UserMessage
+from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.tokens import TokenCounter, estimate
 
 __all__ = ["compacted"]
@@ -60,7 +60,8 @@ def _shrunk(
     whole: deque[tuple[int, int, str]] = deque()  # place, tokens, the line that will stand for it
     lines: deque[tuple[int, int]] = deque()  # place, tokens
     for place, message in enumerate(messages):
-        texts = texts_of(message)
+        # What the model said stays, and is half of all messages.
+        texts = None if isinstance(message, ModelMessage) else texts_of(message)
         if texts is None:
             continue
         whole.append((place, count(texts[0]), texts[1]))

@@ -109,10 +109,23 @@ class Conversation:
         )
 
     async def ask(self, text: str) -> Done:
-        """Answer a message and return how that ended."""
+        """Answer a message and return how that ended.
+
+        Raises:
+            ModelError: The model cannot be reached, or refuses the request.
+        """
         done: Done | None = None
-        async for event in self.send(text):
+
+        def emit(event: Event) -> None:
+            nonlocal done
             done = event if isinstance(event, Done) else done
+
+        turn = self._begun(text, emit)
+        try:
+            await asyncio.wait({turn})
+            turn.result()
+        finally:
+            await _over(turn)
         assert done is not None  # a turn ends with Done or raises
         return done
 
@@ -125,36 +138,32 @@ class Conversation:
         Raises:
             ModelError: The model cannot be reached, or refuses the request.
         """
-        if self._busy:
-            raise ToolfoldError(
-                "the conversation is still answering", hint="wait, or start another conversation"
-            )
-        self._busy = True
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-
-        def ended(turn: asyncio.Task[None]) -> None:
-            self._busy = False
-            if not turn.cancelled():
-                turn.exception()  # read, so that nobody is told that it was not
-            events.put_nowait(None)
-
-        turn = asyncio.create_task(self._turn(text, events.put_nowait))
-        turn.add_done_callback(ended)
+        turn = self._begun(text, events.put_nowait)
+        turn.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
                 yield event
             await turn
         finally:
-            turn.cancel()
-            cancelled: asyncio.CancelledError | None = None
-            while not turn.done():
-                # Not `await turn`: that would pass a second cancellation on, or swallow it.
-                try:
-                    await asyncio.wait({turn})
-                except asyncio.CancelledError as error:
-                    cancelled = error
-            if cancelled is not None:
-                raise cancelled
+            await _over(turn)
+
+    def _begun(self, text: str, emit: _Emit) -> asyncio.Task[None]:
+        """Return the task of a turn that has begun."""
+        if self._busy:
+            raise ToolfoldError(
+                "the conversation is still answering", hint="wait, or start another conversation"
+            )
+        self._busy = True
+
+        def ended(turn: asyncio.Task[None]) -> None:
+            self._busy = False
+            if not turn.cancelled():
+                turn.exception()  # read, so that nobody is told that it was not
+
+        turn = asyncio.create_task(self._turn(text, emit))
+        turn.add_done_callback(ended)
+        return turn
 
     # ---- one turn
 
@@ -271,7 +280,8 @@ class Conversation:
             results = batch.results
             self.messages.extend(results)
             self.session = batch.session
-        self._made.note(calls, results, folded)
+        if self.agent.profile.recover:
+            self._made.note(calls, results, folded)
         return results
 
     async def _reply(self, folded: Folded, emit: _Emit) -> tuple[Reply, Folded]:
@@ -317,6 +327,20 @@ def _asked_at(model: Model) -> tuple[str, ...]:
     """Return whom a model's requests go to: the API, the address, the model."""
     host = getattr(model, "address", None) or getattr(model, "host", None)
     return (str(getattr(model, "provider_api", None)), str(host), model.name)
+
+
+async def _over(turn: asyncio.Task[None]) -> None:
+    """Cancel a turn that still runs, and wait until it is over."""
+    turn.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while not turn.done():
+        # Not `await turn`: that would pass a second cancellation on, or swallow it.
+        try:
+            await asyncio.wait({turn})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 def _taken_up(session: Session, messages: Sequence[Message], prefix: str) -> Session:

@@ -249,6 +249,7 @@ class HybridSearcher:
         lex = lexical[0][places]
         whole = cosine[0]
         coverage = said.covered[0]
+        best_coverage = float(coverage.max())
         z = (whole - near.mean) / near.deviation
         clause_gap = cosine[rows] - near.best[rows, None]
         own = zip(lexical[rows], tops[rows], strict=True)
@@ -271,11 +272,11 @@ class HybridSearcher:
             "lex_top": lex / tops[0],
             "lex_log": np.log1p(lex) / LOGARITHMS,
             "coverage": coverage,
-            "coverage_gap": coverage - coverage.max(),
+            "coverage_gap": coverage - best_coverage,
             "cosine": whole,
             "cosine_gap": whole - near.best[0],
             "cosine_z": z / DEVIATIONS,
-            "head_coverage": said.headed[rows].max(0),
+            "head_coverage": _largest(said.headed[rows]),
             "head_gap": said.headed[0] - said.headed[0].max(),
             "verb": self._verbs(needs, places),
             "source_gap": self._sources.gaps(vectors[rows], places),
@@ -283,12 +284,12 @@ class HybridSearcher:
             "name_share": said.named / said.mass,
             "lex_rank": RANK_HALF / (RANK_HALF + lex_rank),
             "dense_rank": RANK_HALF / (RANK_HALF + dense_rank),
-            "clause_cosine": cosine[rows].max(0),
-            "clause_gap": clause_gap.max(0),
-            "clause_lex": clause_lexical.max(0),
-            "clause_coverage": clause_coverage.max(0),
-            "clause_rank": CLAUSE_RANK_HALF / (CLAUSE_RANK_HALF + np.min(ranks, axis=0)),
-            "best_coverage": float(coverage.max()),
+            "clause_cosine": _largest(cosine[rows]),
+            "clause_gap": _largest(clause_gap),
+            "clause_lex": _largest(clause_lexical),
+            "clause_coverage": _largest(clause_coverage),
+            "clause_rank": _largest([CLAUSE_RANK_HALF / (CLAUSE_RANK_HALF + r) for r in ranks]),
+            "best_coverage": best_coverage,
             "best_cosine": float(near.best[0]),
             "best_z": float(z.max()) / DEVIATIONS,
             "length": log1p(said.length) / LOGARITHMS,
@@ -333,6 +334,13 @@ def _best_of(readings: Sequence[Sequence[Match]]) -> list[Match]:
     for match in (match for found in readings for match in found):
         scores[match.position] = max(match.score, scores.get(match.position, 0.0))
     return [Match(i, s) for i, s in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def _largest(rows: NDArray[Any] | Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return the largest of each column. Most requests have one need, and one row."""
+    import numpy as np
+
+    return rows[0] if len(rows) == 1 else np.max(rows, axis=0)
 
 
 def _ranks(rows: NDArray[Any]) -> list[NDArray[np.intp]]:

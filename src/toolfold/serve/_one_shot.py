@@ -178,13 +178,13 @@ def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
 def _checked(tool: Tool, arguments: Mapping[str, Json], settings: Settings) -> dict[str, Json]:
     """Return the arguments as the tool wants them."""
     from toolfold._signature import signature
-    from toolfold.arguments import check, with_unknown
+    from toolfold.arguments import check
 
-    checked = check(tool, dict(arguments))
     refuses = settings.unknown_arguments == "refuse"
-    faults = with_unknown(tool, checked) if refuses else checked.faults
-    if faults:
-        what = "; ".join(f"{f.path}: {f.message}" if f.path else f.message for f in faults)
+    checked = check(tool, dict(arguments), refuse_unknown=refuses)
+    if checked.faults:
+        faults = (f"{f.path}: {f.message}" if f.path else f.message for f in checked.faults)
+        what = "; ".join(faults)
         raise CallError(f"{tool.shown_name} was not called: {what}", hint=signature(tool))
     return checked.arguments
 

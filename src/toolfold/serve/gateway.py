@@ -94,7 +94,7 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
     ) -> None:
-        self.config, self._scope = config, scope
+        self.config, self._scope, self._folding = config, scope, config.folding
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.observers = Observers(observers)
@@ -118,7 +118,7 @@ class Gateway:
             manifests=manifests,
             children=children,
             auth=auth,
-            reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
+            reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
         )
         self._others = Sources(sources)
         for source in sources:
@@ -127,7 +127,7 @@ class Gateway:
                     f"a source has the name of the server {source.name!r}",
                     hint="give each a name of its own",
                 )
-        self.views = Views(self.pool, config.folding, serve.context_length)
+        self.views = Views(self.pool, self._folding, serve.context_length)
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
@@ -173,7 +173,7 @@ class Gateway:
 
     def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now, as a principal may know of them."""
-        applied = self.config.folding.applied
+        applied = self._folding.applied
         return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
 
     async def _tell_fold(self) -> None:
@@ -292,7 +292,7 @@ class Gateway:
         room = self.pool.room(located.source)
         own = located.tool
         listed = own if own.name == tool.name else served_as(own, tool.name)
-        if room is not None and self.config.folding.applied(listed) != tool:
+        if room is not None and self._folding.applied(listed) != tool:
             # It became another tool since it was listed.
             gone = prompts.not_available(tool.shown_name, ())
             return self._rejected(invocation, caller, principal, gone)

@@ -6,10 +6,9 @@ API has it, or in other ways, or not at all. Arguments are kept as they were wri
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
-from toolfold._json_values import compact
+from toolfold._json_values import compact, parse
 from toolfold.runtime.clients._endpoint import Piece, Whole
 from toolfold.runtime.clients._exchange import ReplyReader, event_json
 from toolfold.runtime.clients._failure import Failure, reported
@@ -53,7 +52,7 @@ class _Slot:
         if not text.rstrip().endswith("}"):
             return False
         try:
-            return is_object(json.loads(text, strict=False))
+            return is_object(parse(text, control_characters=True))
         except (ValueError, RecursionError):
             return False
 

@@ -29,6 +29,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from toolfold.serve.http.customs import App, AsgiScope, Send
 from toolfold.serve.http.rate_limit import Receive
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import principal_of
 
 __all__ = ["HEADER", "ConversationDoor", "HttpConversation", "Kept", "conversation_of"]
@@ -131,7 +132,7 @@ class ConversationDoor:
             await self._app(scope, receive, send)
             return
         owner = principal_of(scope).name
-        named = _headers(scope, HEADER)
+        named = headers_of(scope, HEADER.encode())
         if named and (len(named) > 1 or not _NAME.match(named[0])):
             await self._refuse(send, 400, "conversation", _BAD_NAME)
             return
@@ -159,7 +160,7 @@ class ConversationDoor:
 
     def _returned(self, scope: AsgiScope, owner: str, cookie: str) -> HttpConversation | None:
         """Return the conversation of a cookie, where we made it for this very principal."""
-        for value in _cookies(_headers(scope, "cookie"), cookie):
+        for value in _cookies(headers_of(scope, b"cookie"), cookie):
             key = value.rpartition(".")[0]
             if hmac.compare_digest(value.encode(), self._signed(owner, key).encode()):
                 return HttpConversation(key, is_known=True)
@@ -260,13 +261,8 @@ def _new_key() -> str:
 
 def _is_modern(scope: AsgiScope) -> bool:
     # By the same rule the protocol's library tells which requests have a session.
-    versions = _headers(scope, "mcp-protocol-version")
+    versions = headers_of(scope, b"mcp-protocol-version")
     return bool(versions) and versions[0] not in HANDSHAKE_PROTOCOL_VERSIONS
-
-
-def _headers(scope: AsgiScope, name: str) -> list[str]:
-    wanted = name.encode()
-    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == wanted]
 
 
 def _cookies(headers: Iterable[str], name: str) -> list[str]:

@@ -12,9 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from toolfold.serve.http.rate_limit import Message, Receive
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal
 
-__all__ = ["App", "AsgiScope", "Customs", "Header", "McpCustoms", "Send", "header_values"]
+__all__ = ["App", "AsgiScope", "Customs", "Header", "McpCustoms", "Send"]
 
 AsgiScope = MutableMapping[str, Any]
 """What ASGI says of a request."""
@@ -27,11 +28,6 @@ App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 Header = tuple[bytes, bytes]
 """A header's name and value."""
-
-
-def header_values(scope: AsgiScope, name: bytes) -> list[str]:
-    """Return what a request says under the name of a header, as often as it stands there."""
-    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 
 class Customs:
@@ -63,7 +59,7 @@ class Customs:
 
     def tokens(self, scope: AsgiScope) -> Iterable[str]:
         """Yield what a request carries where a token may be."""
-        given = header_values(scope, b"authorization")
+        given = headers_of(scope, b"authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if scheme.lower() == "bearer":
             yield token.strip()
@@ -112,18 +108,17 @@ class McpCustoms(Customs):
     def opens(self, scope: AsgiScope) -> bool:
         """Whether a request opens a session."""
         # Requests of 2026-07-28 name their method in a header, and open none.
-        named = header_values(scope, b"mcp-session-id") or header_values(scope, b"mcp-method")
+        named = headers_of(scope, b"mcp-session-id") or headers_of(scope, b"mcp-method")
         return scope["method"] == "POST" and not named
 
     def begins(self, scope: AsgiScope) -> bool:
         """Whether it opens a session, or asks what the gateway is."""
-        return self.opens(scope) or header_values(scope, b"mcp-method") == ["server/discover"]
+        return self.opens(scope) or headers_of(scope, b"mcp-method") == ["server/discover"]
 
     def is_stream(self, scope: AsgiScope) -> bool:
         """Whether the answer to a request is news."""
         return (
-            scope["method"] == "GET"
-            or header_values(scope, b"mcp-method") == ["subscriptions/listen"]
+            scope["method"] == "GET" or headers_of(scope, b"mcp-method") == ["subscriptions/listen"]
         ) and scope["path"] != self.metrics_path
 
 

@@ -30,10 +30,10 @@ from toolfold.serve.http.customs import (
     Customs,
     McpCustoms,
     Send,
-    header_values,
 )
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class Guard:
     def _tell(self, scope: AsgiScope, refusal: _Refusal) -> None:
         self._refused(refusal.reason)
         about = {"host": b"host", "origin": b"origin"}.get(refusal.reason)
-        values = header_values(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
+        values = headers_of(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
         told = (refusal.reason, cut(visible(" ".join(values)), 100))
         # Once for each: whoever keeps knocking must not fill the log.
         if told not in self._told and len(self._told) < _TOLD_AT_MOST:
@@ -324,10 +324,10 @@ class Guard:
 
     def _check_origin(self, scope: AsgiScope, send: Send) -> Send:
         """Refuse a request for another host or from another page."""
-        hosts = header_values(scope, b"host")
+        hosts = headers_of(scope, b"host")
         if len(hosts) != 1 or not self._hosts.admit(hosts[0]):
             raise _Refusal(421, "host", "this host is not served here")
-        origins = header_values(scope, b"origin")
+        origins = headers_of(scope, b"origin")
         if not origins:
             return send
         server = scope.get("server") or (None, None)
@@ -354,7 +354,7 @@ class Guard:
 
     def _check_presence(self, scope: AsgiScope, principal: Principal) -> Visit:
         """Refuse a request of somebody who has too many under way, or too many sessions."""
-        named = header_values(scope, b"mcp-session-id")
+        named = headers_of(scope, b"mcp-session-id")
         own = named[0] if named else None
         try:
             return self._presence.enter(principal.name, own, opens=self._customs.opens(scope))
@@ -374,7 +374,7 @@ class Guard:
 
     async def _check_body(self, scope: AsgiScope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""
-        lengths = header_values(scope, b"content-length")
+        lengths = headers_of(scope, b"content-length")
         # Twenty digits are more than any limit; Python refuses to read thousands.
         digits = lengths[0][:20] if lengths and lengths[0].isascii() else ""
         declared = int(digits) if digits.isdigit() else None
