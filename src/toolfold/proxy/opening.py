@@ -138,7 +138,7 @@ class _Opening:
             self._provider,
             request.model,
             self.context_length,
-            history.conversation,
+            None if self.settings.enabled == "off" else history.conversation,
         )
         tools = folding.folded(is_native=is_native)
         if tools is None and not lowered.edits and not lowered.is_changed:
