@@ -15,6 +15,9 @@ NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 CODE := src tests bench training docs live interop
 TYPES := types types-Windows types-Darwin
 
+# Tests start hundreds of processes: they find the package compiled.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
