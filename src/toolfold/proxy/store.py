@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
+from toolfold.errors import ConfigError
+
 __all__ = ["HistoryStore", "MemoryStore", "SqliteStore"]
 
 
@@ -34,7 +36,7 @@ class MemoryStore:
         room: How many bytes they may have together.
     """
 
-    def __init__(self, entries: int = 100_000, room: int = 256 * 1024 * 1024) -> None:
+    def __init__(self, entries: int = 100_000, room: int = 32 * 1024 * 1024) -> None:
         self._entries = entries
         self._room = room
         self._kept: dict[str, bytes] = {}
@@ -71,11 +73,15 @@ class MemoryStore:
 class SqliteStore:
     """A store in a file, which outlives the process.
 
-    A file that is locked, full or broken loses what it is given and raises nothing.
+    Once it is open, a file that is locked, full or broken loses what it is given and raises
+    nothing.
 
     Args:
         path: The file.
         entries: How many entries stay; the oldest leave first.
+
+    Raises:
+        ConfigError: The file cannot be used.
     """
 
     def __init__(self, path: Path, entries: int = 100_000) -> None:
@@ -83,8 +89,19 @@ class SqliteStore:
         self._entries = entries
         self._lock = threading.Lock()
         self._puts = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Conversations are nobody else's business.
+            path.touch(mode=0o600)
+            path.chmod(0o600)
+            self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
+            self._prepare()
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(
+                f"the history cannot be kept in `{path}`: {error}", hint="name another file"
+            ) from None
+
+    def _prepare(self) -> None:
         with self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute("PRAGMA journal_mode=WAL")
             cursor.execute("PRAGMA synchronous=NORMAL")
@@ -94,8 +111,6 @@ class SqliteStore:
             )
             cursor.execute("CREATE INDEX IF NOT EXISTS history_at ON history (at)")
             self._connection.commit()
-        # Conversations are nobody else's business.
-        path.chmod(0o600)
 
     def get(self, key: str) -> bytes | None:
         """Return what is kept under a key, or None."""
