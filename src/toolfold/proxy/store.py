@@ -11,8 +11,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-from toolfold.errors import ConfigError
-
 __all__ = ["HistoryStore", "MemoryStore", "SqliteStore"]
 
 
@@ -81,7 +79,8 @@ class SqliteStore:
         entries: How many entries stay; the oldest leave first.
 
     Raises:
-        ConfigError: The file cannot be used.
+        OSError: The file cannot be made.
+        sqlite3.Error: It is there and no store, or another process holds it.
     """
 
     def __init__(self, path: Path, entries: int = 100_000) -> None:
@@ -89,19 +88,11 @@ class SqliteStore:
         self._entries = entries
         self._lock = threading.Lock()
         self._puts = 0
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Conversations are nobody else's business.
-            path.touch(mode=0o600)
-            path.chmod(0o600)
-            self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
-            self._prepare()
-        except (OSError, sqlite3.Error) as error:
-            raise ConfigError(
-                f"the history cannot be kept in `{path}`: {error}", hint="name another file"
-            ) from None
-
-    def _prepare(self) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Conversations are nobody else's business.
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
         with self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute("PRAGMA journal_mode=WAL")
             cursor.execute("PRAGMA synchronous=NORMAL")
