@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from toolfold._json_values import sendable
 from toolfold.proxy.dialects.events import (
+    BROKE_OFF,
     EVENT_LIMIT,
     event,
     is_taken,
@@ -82,6 +83,9 @@ class ChatStream:
             return None
         reply = reply_of(self._reader)
         if reply is None:
+            return None
+        if not self._reader.is_ended and reply.message.calls:
+            self._held = [self.broken(BROKE_OFF)]
             return None
         if self._gate is None or self._recovery is None:
             return round_turn(reply)

@@ -90,12 +90,13 @@ class ResponsesDialect:
         self,
         request: ProxiedRequest,
         *,
+        streamed: bool,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
         is_kept = request.document.get("store") is not False
-        if request.is_streamed:
+        if streamed:
             return ResponseStream(is_open, is_kept, recovery)
         return WholeResponse(is_kept, recovery)
 
