@@ -267,6 +267,10 @@ class Relay:
         ended = await self._own(exchange.end)
         if isinstance(ended, Again):
             return ended
+        if ended.error:
+            self.error = ended.error
+            if not self.answering.is_begun:
+                raise UpstreamError(502, ended.error)
         if not self.answering.is_begun:
             status, headers = self._head
             await self.answering.begin(status, (*headers, *_own_headers(ended.headers)))
