@@ -149,7 +149,7 @@ class Folding:
             if entry.tools and entry.shape != self.shape:
                 raise InvalidToolError("a tool is in the shape of another API")
         names = frozenset(name for tool in self.tools if (name := name_of(tool.record)))
-        aside = frozenset(name for name in names if is_gateways(name))
+        aside = frozenset(name for name in names if is_gateways(name) and Tool(name) in self.scope)
         settings = self._settings(names - aside)
         before = self.conversation
         session = before.session if before is not None else Session()

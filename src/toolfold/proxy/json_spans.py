@@ -8,7 +8,8 @@ value and says where it ends, which is all that is needed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from toolfold.tool import Json, is_object
@@ -70,6 +71,19 @@ class Document(NamedTuple):
         """Return the value of a member, or None."""
         found = self.members.get(key)
         return None if found is None else found.value
+
+    def removal(self, keys: Collection[str]) -> list[Edit]:
+        """Return the edits that take members out, not all of them."""
+        ordered = sorted(self.members.items(), key=lambda member: member[1].start)
+        kept = next(place for place, (key, _) in enumerate(ordered) if key not in keys)
+        edits: list[Edit] = []
+        if kept:
+            first = self.text.index('"', self.text.index("{"))
+            edits.append(Edit(first, self.text.index('"', ordered[kept - 1][1].end), ""))
+        for (_, before), (key, member) in pairwise(ordered[kept:]):
+            if key in keys:
+                edits.append(Edit(before.end, member.end, ""))
+        return edits
 
     @property
     def separator(self) -> str:

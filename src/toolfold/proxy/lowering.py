@@ -17,9 +17,17 @@ from toolfold.proxy.offered import Lowered, Offered, offered
 from toolfold.proxy.request import ClientRequest
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["has_own_search", "lowered_messages", "lowered_responses", "namespaced", "spread"]
+__all__ = [
+    "has_own_search",
+    "lowered_messages",
+    "lowered_responses",
+    "namespaced",
+    "spread",
+    "unseen_tools",
+]
 
 _SERVER_SEARCH = ("server_tool_use", "tool_search_tool_result")
+_OTHER_TOOLS = frozenset({"functions", "mcp_servers"})
 _SEARCH_ITEMS = ("tool_search_call", "tool_search_output", "additional_tools")
 
 
@@ -36,7 +44,24 @@ def has_own_search(request: ClientRequest) -> bool:
             return True
     return any(
         is_object(item.value) and item.value.get("type") in _SEARCH_ITEMS for item in request.items
-    ) or any(True for _ in _references(request))
+    ) or any(True for found in (_references, _additions) for _ in found(request))
+
+
+def unseen_tools(request: ClientRequest) -> str:
+    """Return where a request brings tools that nobody can tell by name here; empty for nowhere."""
+    for key, member in request.document.members.items():
+        plain = key.casefold()
+        if plain in _OTHER_TOOLS or (plain == "tools" and key != "tools"):
+            return f"`{plain}` cannot be read"
+        if key == "tools" and member.value is not None and not is_array(member.value):
+            return "`tools` is no list"
+    for tool in request.tools:
+        kind = tool.value.get("type") if is_object(tool.value) else None
+        if isinstance(kind, str) and (kind.startswith("mcp") or "custom" in tool.value):
+            return f"a tool of the type `{kind[:40]}` cannot be told by name"
+    if request.items_key == "input" and is_object(request.document.get("prompt")):
+        return "its `prompt` may bring tools"
+    return ""
 
 
 def spread(request: ClientRequest) -> Lowered:

@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 from toolfold.proxy.exchange import ProxyDialect
 
-__all__ = ["TITLES", "Asked", "asked", "joined", "shown_path", "without_token"]
+__all__ = [
+    "TITLES",
+    "Asked",
+    "asked",
+    "is_plain",
+    "is_without_tools",
+    "joined",
+    "shown_path",
+    "without_token",
+]
 
 TITLES: dict[ProxyDialect, str] = {
     "openai-chat": "OpenAI chat completions",
@@ -23,7 +32,10 @@ _PATHS: tuple[tuple[re.Pattern[str], ProxyDialect, bool], ...] = (
     (re.compile(r"(?:.*/v\d[\w.]*)?/messages/?\Z"), "anthropic-messages", False),
     (re.compile(r"(?:.*/v\d[\w.]*)?/messages/count_tokens/?\Z"), "anthropic-messages", True),
 )
-_TOKEN = re.compile(r"/t/([^/?]*)(?=[/?]|\Z)")
+_TOKEN = re.compile(r"(?:/t/([^/?]*)(?=[/?]|\Z))+")
+_WITHOUT_TOOLS = re.compile(
+    r"/(?:.*/)?(?:embeddings|moderations|rerank|tokenize|detokenize|files|audio/\w+|images/\w+)/?\Z"
+)
 _VERSION = re.compile(r"/v\d[\w.]*\Z")
 
 
@@ -44,9 +56,26 @@ def asked(method: str, path: str) -> Asked | None:
 
 
 def without_token(path: str) -> tuple[str, str]:
-    """Return a path without the token that it begins with, and that token."""
+    """Return a path without the token that it begins with, and that token.
+
+    Where there are several, all are taken off: none goes up.
+    """
     found = _TOKEN.match(path)
     return (path[found.end() :] or "/", found[1]) if found else (path, "")
+
+
+def is_plain(path: str) -> bool:
+    """Whether a path, its escapes read, names what it says: no way up, and no other host.
+
+    Args:
+        path: The request's path; of one for a proxy to the whole web it is an address.
+    """
+    return path.startswith("/") and not {".", ".."}.intersection(re.split(r"[/\\]", path))
+
+
+def is_without_tools(path: str) -> bool:
+    """Whether what is sent there has no tools in it, as far as is known."""
+    return _WITHOUT_TOOLS.match(path) is not None
 
 
 def shown_path(path: str) -> str:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from toolfold.proxy.answering import Answering, BrokenAnswerError, Pulse
 from toolfold.proxy.complaints import (
@@ -97,6 +98,7 @@ class Relay:
     async def _passed(self, body: bytes | AsyncIterable[bytes] | None, up: list[Header]) -> None:
         response = await self._sent(body, up)
         try:
+            self._check_place(response)
             if await self._told_lack(response):
                 return
             headers = downward(response.headers.raw)
@@ -109,6 +111,22 @@ class Relay:
             await self._break_off(_cause(error, self.timeout), response)
         finally:
             await response.aclose()
+
+    def _check_place(self, response: httpx2.Response) -> None:
+        """Refuse an answer that sends a client elsewhere, with its key or its token.
+
+        Raises:
+            UpstreamError: It does.
+        """
+        if self.dialect is None or response.status_code not in (301, 302, 303, 307, 308):
+            return
+        if self.answering.is_begun:
+            return
+        place = urlsplit(named(response.headers.raw, b"location"))
+        where = f" to {place.scheme}://{place.hostname}" if place.hostname else ""
+        raise UpstreamError(
+            502, f"{self.choice.address} sends requests on{where}; name where they end as `url`"
+        )
 
     async def _told_lack(self, response: httpx2.Response) -> bool:
         """Say so where the upstream does not speak the client's dialect."""
@@ -183,6 +201,7 @@ class Relay:
 
     async def _refused(self, exchange: Exchange, response: httpx2.Response) -> Again | None:
         """Take an upstream's error in place of an answer."""
+        self._check_place(response)
         status = response.status_code
         body = await self._limited(response, _ERROR_LIMIT) or b""
         again = await self._own(lambda: exchange.refused(status, body))
