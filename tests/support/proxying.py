@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ from scripted_model import (  # noqa: E402
     Call,
     OpenAIChat,
     OpenAIResponses,
-    Play,
     Refuse,
     Say,
     Think,
@@ -70,7 +69,7 @@ class Between(httpx2.BaseTransport):
     """Stands where the network would be.
 
     Args:
-        play: What the model says.
+        play: What the model says; bytes are what it says on the wire.
         settings: How to fold.
         store: What the proxy remembers.
         scope: Which tools exist.
@@ -81,7 +80,7 @@ class Between(httpx2.BaseTransport):
 
     def __init__(
         self,
-        play: Play,
+        play: Callable[[Asked], Any],
         *,
         settings: Settings = FOLDING,
         store: HistoryStore | None = None,
@@ -131,7 +130,7 @@ class Between(httpx2.BaseTransport):
     ) -> tuple[int, str, bytes]:
         """Return the status, the kind and the body of the answer to a request."""
         self.given.append(body)
-        name = next(name for name, dialect in DIALECTS.items() if dialect.takes(path))
+        name: Any = next(name for name, dialect in DIALECTS.items() if dialect.takes(path))
         opened: Any = Untouched(body)
         if self.is_folding:
             opened = open_exchange(
@@ -178,6 +177,9 @@ class Between(httpx2.BaseTransport):
         self.asked.append(asked)
         parts = self.play(asked)
         number = len(self.asked)
+        if isinstance(parts, bytes):
+            kind = "text/event-stream" if asked.is_streamed else "application/json"
+            return 200, kind, [parts]
         if isinstance(parts, Refuse):
             return parts.status, "application/json", [json.dumps(parts.content).encode()]
         if asked.is_streamed:
@@ -226,8 +228,8 @@ def items_of(body: bytes) -> list[Any]:
 
 def texts_of(body: bytes) -> list[str]:
     """Return the items of the conversation in a request, each as the text that stands there."""
-    from toolfold.proxy.request import ClientRequest
+    from toolfold.proxy.request import ProxiedRequest
 
     key = "messages" if "messages" in json.loads(body) else "input"
-    request = ClientRequest.of(body, key)
+    request = ProxiedRequest.of(body, key)
     return [item.text(request.text) for item in request.items]

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from toolfold._json_values import NotJsonError, canonical
-from toolfold.proxy.conversation import Conversation, conversation_key
+from toolfold.proxy.conversation import FoldedConversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
-from toolfold.proxy.json_spans import Edit, Element
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.json_spans import Edit, Element, without
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
 from toolfold.strategy import FoundForm
@@ -54,7 +54,7 @@ class History:
     def __init__(
         self,
         dialect: Dialect,
-        request: ClientRequest,
+        request: ProxiedRequest,
         store: HistoryStore,
         owner: str,
         headers: Mapping[str, str],
@@ -74,11 +74,11 @@ class History:
         return self._digests[-1]
 
     @property
-    def conversation(self) -> Conversation | None:
+    def conversation(self) -> FoldedConversation | None:
         """How the conversation's tools were folded, where the model has spoken in it before."""
-        return Conversation.load(self._store.get(self._conversation)) if self._turns else None
+        return FoldedConversation.load(self._store.get(self._conversation)) if self._turns else None
 
-    def remember(self, conversation: Conversation) -> None:
+    def remember(self, conversation: FoldedConversation) -> None:
         """Keep how the conversation's tools are folded."""
         made = conversation.dump()
         if self._store.get(self._conversation) != made:
@@ -156,7 +156,7 @@ class History:
     def _kept(self, turn: ClientTurn) -> KeptTurn | None:
         before = self._digests[turn.first]
         if not turn.calls:
-            kept = self._store.get(self._text_key(turn.text, before)) if turn.text else None
+            kept = self._store.get(self._text_key(turn.text, before))
             return None if kept is None else KeptTurn.load(kept)
         for call_id, _, _ in turn.calls:
             kept = self._store.get(self._call_key(call_id, before))
@@ -188,10 +188,13 @@ class History:
         return self._digests[0]
 
     def _said(self, item: Element) -> bytes:
+        text = item.text(self._request.text)
         try:
-            return canonical(self._dialect.normal(item.value))
+            marked = "cache_control" in text
+            value = without(item.value, "cache_control") if marked else item.value
+            return canonical(self._dialect.normal(value))
         except (NotJsonError, RecursionError):  # too deep for all but its first reader
-            return item.text(self._request.text).encode()
+            return text.encode()
 
     def _call_key(self, call_id: str, before: str) -> str:
         return self._key("call", call_id, "" if len(call_id) >= _STRONG_ID else before)

@@ -16,9 +16,10 @@ from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
+from toolfold.session import Session
 
 __all__ = ["ROUNDS_AT_MOST", "FoldedExchange"]
 
@@ -49,7 +50,7 @@ class FoldedExchange:
     def __init__(
         self,
         dialect: Dialect,
-        request: ClientRequest,
+        request: ProxiedRequest,
         edits: Sequence[Edit],
         tools: FoldedTools,
         history: History,
@@ -132,12 +133,12 @@ class FoldedExchange:
         """Take an upstream's error: it is the client's, but for one about deferred tools."""
         if not self._tools.folded.is_native or not refuses_native(status, body) or self._said:
             return None
-        self._history.remember(
-            replace(self._tools.conversation, session=self._tools.folded.refused())
-        )
         other = self._otherwise()
         if other is None:
             return None
+        told = Session(refused=self._tools.folded.refused().refused)
+        other._tools.session = told
+        self._history.remember(replace(other._tools.conversation, session=told))
         report = replace(other.report, rounds=self.report.rounds, usage=self.report.usage)
         self._tools, self._edits, self.report = other._tools, other._edits, report
         self._answer, self._hidden = other._answer, []
@@ -155,6 +156,8 @@ class FoldedExchange:
         if isinstance(resolved, Answer):
             self.report.searches += 1
             self.report.mistakes += resolved.is_error
+            role = self._tools.folded.bridge.role(call.name)
+            self.report.answers.append((call.name, role, call.arguments, resolved))
             return AnsweredCall(call, resolved)
         name, namespace = self._tools.client_name(resolved.tool)
         arguments = sendable(dict(resolved.arguments)).decode()

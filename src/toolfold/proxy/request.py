@@ -6,24 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolfold.proxy.json_spans import (
-    Document,
     Edit,
     Element,
-    UnreadableError,
-    elements,
+    JsonDocument,
     separator_of,
     spliced,
 )
-from toolfold.tool import Json, is_array, is_object
+from toolfold.tool import Json, is_object
 
-__all__ = ["ClientRequest"]
+__all__ = ["ProxiedRequest"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRequest:
+class ProxiedRequest:
     """A body, and where its tools and the items of its conversation stand."""
 
-    document: Document
+    document: JsonDocument
     items: tuple[Element, ...]
     """The messages, or the items of `input`."""
 
@@ -31,7 +29,7 @@ class ClientRequest:
     items_key: str
 
     @classmethod
-    def of(cls, body: bytes, items_key: str) -> ClientRequest:
+    def of(cls, body: bytes, items_key: str) -> ProxiedRequest:
         """Read a body.
 
         Args:
@@ -41,13 +39,9 @@ class ClientRequest:
         Raises:
             UnreadableError: It is not a request that can be read for certain.
         """
-        document = Document.of(body)
-        try:
-            tools = _elements(document, "tools")
-            items = _elements(document, items_key)
-        except (ValueError, RecursionError):
-            raise UnreadableError from None
-        return cls(document, items, tools, items_key)
+        document = JsonDocument.of(body, ("tools", items_key))
+        arrays = document.arrays
+        return cls(document, arrays.get(items_key, ()), arrays.get("tools", ()), items_key)
 
     @property
     def text(self) -> str:
@@ -114,10 +108,3 @@ class ClientRequest:
             more = self.separator + self.joined(behind)
             edits.append(Edit(end, end, more))
         return spliced(self.text, edits).encode("utf-8")
-
-
-def _elements(document: Document, key: str) -> tuple[Element, ...]:
-    member = document.members.get(key)
-    if member is None or not is_array(member.value):
-        return ()
-    return tuple(elements(document.text, member.start))

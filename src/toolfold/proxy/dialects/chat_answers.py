@@ -78,7 +78,7 @@ class ChatStream:
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
         self._rest = b"".join(map(self._event, self._events.close()))
-        if self._is_foreign or not self._reader.is_begun:
+        if self._is_foreign or not (self._reader.is_begun or self._reader.is_ended):
             return None
         reply = reply_of(self._reader)
         if reply is None:
