@@ -82,3 +82,17 @@ def test_a_text_that_breaks_off_passes_as_it_came(dialect: str) -> None:
     with ModelServer(Raw(made)) as model, proxied(model.url, settings=ON) as proxy:
         reply = proxy.ask(PATHS[dialect], request(dialect, stream=True))
     assert (reply.status, reply.body) == (200, b"".join(made))
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_a_stream_that_never_ends_is_ended_at_the_limit(dialect: str) -> None:
+    made = events(dialect, Says("Hello there. " * 2_000))
+    with (
+        ModelServer(Raw(made, then="hold")) as model,
+        proxied(model.url, settings=ON, reply_limit=100_000) as proxy,
+    ):
+        reply = proxy.ask(PATHS[dialect], request(dialect, stream=True))
+        assert proxy.seen.one().outcome == "failed"
+        assert model.gone.wait(5)
+    assert b"more than 100,000 bytes" in reply.body[-300:]
+    assert len(reply.body) < 200_000

@@ -28,7 +28,7 @@ from toolfold.dispatch.records import (
 from toolfold.dispatch.spans import Spans
 from toolfold.proxy.answering import Answering, Arriving, BrokenAnswerError, until_left
 from toolfold.proxy.complaints import error_body
-from toolfold.proxy.customs import ProxyCustoms
+from toolfold.proxy.customs import ProxyCustoms, keys_in, without_keys
 from toolfold.proxy.exchange import Exchange, ExchangeReport, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
 from toolfold.proxy.paths import Asked, asked, is_plain, is_without_tools, shown_path
@@ -338,6 +338,9 @@ class _Request:
         relay = self._relay
         report = self._exchange.report if self._exchange else ExchangeReport()
         error = self._error or (relay.error if relay else None)
+        # An upstream that refuses a key may say which.
+        keys = keys_in(self._scope)
+        error = without_keys(error.encode("utf-8", "replace"), keys).decode() if error else None
         if self._outcome in ("folded", "untouched") and relay and relay.error:
             self._outcome = "failed"
         record = RequestRecord(
@@ -365,7 +368,8 @@ class _Request:
         self._app.told(record, [self._search(*answered) for answered in report.answers])
         traffic = self._app.traffic
         if traffic is not None and self._body is not None and relay and relay.kept is not None:
-            traffic.add(record, self._body, b"".join(relay.kept))
+            kept = without_keys(b"".join(relay.kept), keys)
+            traffic.add(record, without_keys(self._body, keys), kept)
         return record
 
 

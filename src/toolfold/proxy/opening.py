@@ -18,7 +18,7 @@ from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit, UnreadableError
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
 from toolfold.proxy.lowering import flat_names, has_own_search, spread, unseen_tools
-from toolfold.proxy.offered import Lowered
+from toolfold.proxy.offered import Lowered, without_name
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
@@ -175,7 +175,9 @@ class _Opening:
         if not self.recover:
             return None
         items = [item.value for item in self.request.items] or [self.request.document.get("input")]
-        return Recovery(tools.is_known, items, history.digest)
+        # What a tool says of itself comes to the model as a result of its search.
+        told = [without_name(tool.value) for tool in self.request.tools]
+        return Recovery(tools.is_known, [*items, *told], history.digest)
 
     def _tools_edits(self, tools: FoldedTools) -> list[Edit]:
         if not tools.tools:

@@ -82,6 +82,8 @@ class Relay:
     """The status and the headers of a folded stream that are not sent yet: until there is
     something to say, a later round may still be refused."""
 
+    _streamed_bytes: int = field(default=0, init=False)
+
     kept: list[bytes] | None = None
     """What the client got, where that is to be written down."""
 
@@ -269,19 +271,15 @@ class Relay:
         try:
             pulse.is_wanted = True
             async for data in response.aiter_bytes():
-                began = time.perf_counter()
-                out = exchange.receive(data)
-                self.own_seconds += time.perf_counter() - began
+                out = self._received(exchange, data)
+                if out is None:
+                    message = f"the answer has more than {self.reply_limit:,} bytes"
+                    return await self._end_broken(exchange, message)
                 if out:
                     pulse.beat()
                     await self._write(out)
         except self._broken as error:
-            message = _cause(error, self.timeout)
-            if not self.answering.is_begun:
-                raise UpstreamError(502, message) from None
-            self.error = message
-            await self.answering.end(exchange.broken(message))
-            return None
+            return await self._end_broken(exchange, _cause(error, self.timeout))
         pulse.is_wanted = False
         ended = await self._own(exchange.end)
         if isinstance(ended, Again):
@@ -296,6 +294,27 @@ class Relay:
         self._keep(ended.tail)
         await self.answering.end(ended.tail)
         return None
+
+    def _received(self, exchange: Exchange, data: bytes) -> bytes | None:
+        """Take a piece of a stream; return what goes out of it. None where that is too much."""
+        self._streamed_bytes += len(data)
+        if self._streamed_bytes > self.reply_limit:
+            return None
+        began = time.perf_counter()
+        out = exchange.receive(data)
+        self.own_seconds += time.perf_counter() - began
+        return out
+
+    async def _end_broken(self, exchange: Exchange, message: str) -> None:
+        """End a stream that does not come to its own end.
+
+        Raises:
+            UpstreamError: The client has heard nothing yet.
+        """
+        if not self.answering.is_begun:
+            raise UpstreamError(502, message) from None
+        self.error = message
+        await self.answering.end(exchange.broken(message))
 
     # ---- common
 
