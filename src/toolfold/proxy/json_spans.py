@@ -8,6 +8,7 @@ value and says where it ends, which is all that is needed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from toolfold.tool import Json, is_object
 __all__ = ["Edit", "Element", "JsonDocument", "UnreadableError", "elements", "members", "spliced"]
 
 _DECODER = json.JSONDecoder()
-_SPACE = " \t\n\r"
+_SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 class UnreadableError(Exception):
@@ -211,9 +212,8 @@ def _element(text: str, at: int) -> Element:
 
 
 def _skipped(text: str, at: int) -> int:
-    while text[at : at + 1] in _SPACE and at < len(text):
-        at += 1
-    return at
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def without(value: Json, key: str) -> Json:

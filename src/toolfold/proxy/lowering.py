@@ -9,6 +9,7 @@ items themselves, so that the same item is the same bytes in every request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from toolfold import prompts
 from toolfold._json_values import compact, sendable
@@ -130,15 +131,25 @@ def lowered_responses(request: ProxiedRequest) -> Lowered:
         if kind in ("additional_tools", "tool_search_output"):
             _add(tools, value.get("tools"))
             is_changed = True
-        if kind == "additional_tools":
-            edits.append((place, request.removal(place, place + 1)))
-        elif kind in ("tool_search_call", "tool_search_output"):
+        if kind in ("tool_search_call", "tool_search_output"):
             edits.append((place, Edit(item.start, item.end, _search_item(value))))
         elif kind == "function_call" and value.get("namespace"):
             flat = {k: v for k, v in value.items() if k != "namespace"}
             flat["name"] = f"{value['namespace']}__{value.get('name')}"
             edits.append((place, Edit(item.start, item.end, sendable(flat).decode())))
+    edits += _removals(request, "additional_tools")
     return Lowered(tuple(tools), tuple(edits), is_changed)
+
+
+def _removals(request: ProxiedRequest, kind: str) -> Iterator[tuple[int, Edit]]:
+    """Yield what takes the items of a kind out, where they are not all that there is."""
+    kinds = [is_object(item.value) and item.value.get("type") == kind for item in request.items]
+    if all(kinds):
+        return
+    for is_kind, run in groupby(range(len(kinds)), kinds.__getitem__):
+        if is_kind:
+            places = list(run)
+            yield places[0], request.removal(places[0], places[-1] + 1)
 
 
 def flat_names(request: ProxiedRequest, names: Iterable[tuple[str, str]]) -> list[tuple[int, Edit]]:
