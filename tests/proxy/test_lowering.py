@@ -6,8 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.judges import judged_anthropic
+from support.proxy_requests import request
 from support.proxying import Between, Call, Say, items_of, mcp_tools, named
 from support.sdk_agents import ResponsesAgent
 from toolfold import Settings
@@ -243,3 +246,17 @@ def test_several_answers_at_once_are_not_folded() -> None:
     body = {"model": "m", "n": 2, "messages": [{"role": "user", "content": "hi"}]}
     body["tools"] = mcp_tools("openai-chat")
     assert isinstance(opened("openai-chat", body, enabled="on"), Untouched)
+
+
+@given(st.lists(st.sampled_from(["user", "late", "found"]), min_size=1, max_size=7))
+def test_tools_that_come_late_leave_a_request_that_can_be_read(kinds: list[str]) -> None:
+    late = {"type": "additional_tools", "tools": [{"type": "function", "name": "late"}]}
+    items: dict[str, dict[str, Any]] = {
+        "user": {"role": "user", "content": "x"},
+        "late": late,
+        "found": {"type": "tool_search_output", "call_id": "a", "tools": []},
+    }
+    body = {**request("openai-responses"), "input": [items[kind] for kind in kinds]}
+    sent = json.loads(opened("openai-responses", body, enabled="on").body)["input"]
+    assert [item for item in sent if item == items["user"]] == [items["user"]] * kinds.count("user")
+    assert len(sent) == len(kinds) - (kinds.count("late") if set(kinds) != {"late"} else 0)

@@ -110,7 +110,7 @@ class ProxySettings:
     )
     reply_limit: int = setting(
         64 * _MEBIBYTE,
-        "The largest answer that is read whole, in bytes, where it is not streamed.",
+        "The largest answer to a folded request, in bytes, with all its rounds' streams.",
         low=1024,
         high=1_000_000_000,
     )

@@ -98,6 +98,8 @@ def process(config: ProxyConfig, how: ProxyOptions) -> Generator[tuple[Observer,
     start_logs(how.form, redactor=redactor, verbose=how.verbose)
     # The application says itself what went wrong with a request.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    # A request's address may have a key in it.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     if not how.verbose:
         # Every request folds anew; what that saves stands in its own line.
         logging.getLogger("toolfold.fold").setLevel(logging.WARNING)

@@ -28,10 +28,10 @@ from toolfold.dispatch.records import (
 from toolfold.dispatch.spans import Spans
 from toolfold.proxy.answering import Answering, Arriving, BrokenAnswerError, until_left
 from toolfold.proxy.complaints import error_body
-from toolfold.proxy.customs import ProxyCustoms
+from toolfold.proxy.customs import ProxyCustoms, keys_in, without_keys
 from toolfold.proxy.exchange import Exchange, ExchangeReport, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.paths import Asked, asked, is_sound, shown_path
+from toolfold.proxy.paths import Asked, asked, is_sound, is_without_tools, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
@@ -52,6 +52,7 @@ _log = logging.getLogger(__name__)
 
 _JSON = (b"content-type", b"application/json")
 _NOTHING = Scope(allow=())
+_READING = frozenset({"GET", "HEAD", "DELETE"})
 _SOON_READ = 64 * 1024
 """Up to so many bytes, a body is read on the event loop."""
 
@@ -82,6 +83,12 @@ def guarded(
         holds_keys=app.upstreams.holds_keys, is_token=lambda text: table.admit(text) is not None
     )
     return Guard.of(app, door, host, refused=refused, is_closing=is_closing, customs=customs)
+
+
+def tools_of(principal: Principal) -> Scope:
+    """Return which of a client's tools exist for somebody."""
+    # No client says of its tools that they change nothing.
+    return _NOTHING if principal.read_only else principal.scope
 
 
 class ProxyApp:
@@ -157,13 +164,12 @@ class ProxyApp:
             {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]},
             settings=self.config.settings,
             store=self._store,
-            # No client says of its tools that they change nothing.
-            scope=_NOTHING if principal.read_only else principal.scope,
+            scope=tools_of(principal),
             host=choice.address,
             owner=principal.name,
             recover=upstream.recover,
             context_length=upstream.context_length,
-            rounds_at_most=self.config.proxy.rounds,
+            rounds_at_most=self.config.proxy.rounds - 1,
         )
 
     def told(self, record: RequestRecord, answers: Iterable[SearchRecord]) -> None:
@@ -230,8 +236,7 @@ class _Request:
         except UpstreamError as error:
             await self._fail(error.status, error.message)
         except UnservedModelError as error:
-            self._outcome = "refused"
-            await self._complain(404, str(error))
+            await self._refuse(404, str(error))
         except BrokenAnswerError as error:
             # The server's library closes the connection of an answer that does not end.
             self._outcome, self._error = "failed", str(error)
@@ -245,8 +250,10 @@ class _Request:
         app, scope = self._app, self._scope
         path = _raw_path(scope)
         if not is_sound(path):
-            self._outcome = "refused"
-            await self._complain(400, "this path cannot be passed on")
+            await self._refuse(400, "this path cannot be passed on")
+            return
+        if self._asked is None and not self._may_pass():
+            await self._refuse(403, "this token is for some tools only, which cannot be told here")
             return
         self._model = await self._named_model()
         choice = self._choice = app.upstreams.choose(
@@ -281,6 +288,17 @@ class _Request:
         else:
             self._outcome, self._exchange = "folded", opened
             await relay.folded(opened)
+
+    def _may_pass(self) -> bool:
+        """Whether nothing is sent that the caller's scope had to be asked about."""
+        scope = self._scope
+        if scope["method"] in _READING or tools_of(self._principal).holds_everything:
+            return True
+        return is_without_tools(scope["path"])
+
+    async def _refuse(self, status: int, message: str) -> None:
+        self._outcome = "refused"
+        await self._complain(status, message)
 
     async def _opened(
         self, what: Asked, body: bytes, choice: Choice
@@ -322,6 +340,9 @@ class _Request:
         relay = self._relay
         report = self._exchange.report if self._exchange else ExchangeReport()
         error = self._error or (relay.error if relay else None)
+        # An upstream that refuses a key may say which.
+        keys = keys_in(self._scope)
+        error = without_keys(error.encode("utf-8", "replace"), keys).decode() if error else None
         if self._outcome in ("folded", "untouched") and relay and relay.error:
             self._outcome = "failed"
         record = RequestRecord(
@@ -349,7 +370,8 @@ class _Request:
         self._app.told(record, [self._search(*answered) for answered in report.answers])
         traffic = self._app.traffic
         if traffic is not None and self._body is not None and relay and relay.kept is not None:
-            traffic.add(record, self._body, b"".join(relay.kept))
+            kept = without_keys(b"".join(relay.kept), keys)
+            traffic.add(record, without_keys(self._body, keys), kept)
         return record
 
 

@@ -10,11 +10,12 @@ from toolfold.serve.http.customs import AsgiScope, Customs, Header
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal
 
-__all__ = ["KEY_HEADERS", "ProxyCustoms"]
+__all__ = ["KEY_HEADERS", "ProxyCustoms", "keys_in", "without_keys"]
 
 KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 """Where clients send a provider's key."""
 
+_KEY_AT_LEAST = 8
 _TOKEN = "toolfold.proxy.token"
 
 
@@ -85,6 +86,19 @@ class ProxyCustoms(Customs):
         dialect = known.dialect if known else "anthropic-messages" if is_anthropic else None
         body = error_body(dialect, status, f"toolfold proxy: {text}")
         return body, ((b"content-type", b"application/json"),)
+
+
+def keys_in(scope: AsgiScope) -> list[bytes]:
+    """Return what a request carries as keys; what is as short as a placeholder is none."""
+    found = [_bare(value) for name in KEY_HEADERS for value in headers_of(scope, name)]
+    return [key.encode("latin-1") for key in found if len(key) >= _KEY_AT_LEAST]
+
+
+def without_keys(text: bytes, keys: Iterable[bytes]) -> bytes:
+    """Return a text with a mark in place of keys."""
+    for key in keys:
+        text = text.replace(key, b"[redacted]")
+    return text
 
 
 def _bare(value: str) -> str:

@@ -38,10 +38,12 @@ class Finished:
         tail: The bytes for the client that are still missing: the end of a stream, or the whole
             body where the answer is not streamed.
         headers: What the door adds to the response where it has not begun yet.
+        error: Why it is no answer, where the tail is an error in the client's dialect.
     """
 
     tail: bytes
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class Folding:
         if prompts.holds_bridge(came) and self.scope.holds_everything:
             return None  # another fold's, whose host answers it
         names = frozenset(name for tool in self.tools if (name := name_of(tool.record)))
-        aside = frozenset(name for name in names if is_gateways(name))
+        aside = frozenset(name for name in names if is_gateways(name) and Tool(name) in self.scope)
         settings = self._settings(names - aside)
         before = self.conversation
         session = before.session if before is not None else Session()

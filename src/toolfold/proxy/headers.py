@@ -23,7 +23,11 @@ def upward(headers: Iterable[Header], *, without: Collection[bytes] = ()) -> lis
         headers: The request's.
         without: Names in lower case that do not.
     """
-    return _kept(list(headers), _NEVER_UP.union(without))
+    given = list(headers)
+    # Of two lengths the one that was read counts: it is the body's own.
+    if any(key.lower() == b"transfer-encoding" for key, _ in given):
+        without = {*without, b"content-length"}
+    return _kept(given, _NEVER_UP.union(without))
 
 
 def downward(headers: Iterable[Header], *, without: Collection[bytes] = ()) -> list[Header]:

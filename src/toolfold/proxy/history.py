@@ -10,6 +10,7 @@ name, which a fold answers like any other.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ from toolfold.tool import Json
 
 __all__ = ["History", "Restored"]
 
-_STRONG_ID = 12
-"""An id as short as `call_0` may be another call's, too."""
+_STRONG_ID = re.compile(r".{4,}[A-Za-z0-9]{8}\Z", re.DOTALL)
+"""An id as `call_0` or `functions.read_file:0` may be another call's, too."""
 
 
 class Restored(NamedTuple):
@@ -163,7 +164,7 @@ class History:
         given: set[str] = set()
         for place, item in enumerate(self._request.items):
             call_id = item.value.get("call_id")
-            if not isinstance(call_id, str) or len(call_id) < _STRONG_ID or call_id in given:
+            if not isinstance(call_id, str) or call_id in given or not _STRONG_ID.match(call_id):
                 continue
             kept = self._store.get(self._call_key(call_id, self._digests[place]))
             found = None if kept is None else KeptTurn.load(kept)
@@ -216,7 +217,7 @@ class History:
             return text.encode()
 
     def _call_key(self, call_id: str, before: str) -> str:
-        return self._key("call", call_id, "" if len(call_id) >= _STRONG_ID else before)
+        return self._key("call", call_id, "" if _STRONG_ID.match(call_id) else before)
 
     def _text_key(self, text: str, before: str) -> str:
         return self._key("text", "".join(text.split()), before)

@@ -8,7 +8,9 @@ value and says where it ends, which is all that is needed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from toolfold.tool import Json, is_object
@@ -16,7 +18,7 @@ from toolfold.tool import Json, is_object
 __all__ = ["Edit", "Element", "JsonDocument", "UnreadableError", "elements", "members", "spliced"]
 
 _DECODER = json.JSONDecoder()
-_SPACE = " \t\n\r"
+_SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 class UnreadableError(Exception):
@@ -76,6 +78,19 @@ class JsonDocument(NamedTuple):
         """Return the value of a member, or None."""
         found = self.members.get(key)
         return None if found is None else found.value
+
+    def removal(self, keys: Collection[str]) -> list[Edit]:
+        """Return the edits that take members out, not all of them."""
+        ordered = sorted(self.members.items(), key=lambda member: member[1].start)
+        kept = next(place for place, (key, _) in enumerate(ordered) if key not in keys)
+        edits: list[Edit] = []
+        if kept:
+            first = self.text.index('"', self.text.index("{"))
+            edits.append(Edit(first, self.text.index('"', ordered[kept - 1][1].end), ""))
+        for (_, before), (key, member) in pairwise(ordered[kept:]):
+            if key in keys:
+                edits.append(Edit(before.end, member.end, ""))
+        return edits
 
     @property
     def separator(self) -> str:
@@ -197,9 +212,8 @@ def _element(text: str, at: int) -> Element:
 
 
 def _skipped(text: str, at: int) -> int:
-    while text[at : at + 1] in _SPACE and at < len(text):
-        at += 1
-    return at
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def without(value: Json, key: str) -> Json:

@@ -28,6 +28,9 @@ ROUNDS_AT_MOST = 5
 """How often a model may search before its client gets an answer."""
 
 
+_CUT_OFF = "the upstream's answer has no end"
+
+
 class FoldedExchange:
     """One request of a client, folded: see `Exchange`.
 
@@ -102,6 +105,8 @@ class FoldedExchange:
             self.is_streamed = False
             self._answer = self._writer(streamed=False)
         turn = self._answer.read(body)
+        if self._answer.is_cut_off:
+            return Finished(self._answer.broken(_CUT_OFF), error=_CUT_OFF)
         if turn is None:
             return self._finished(self._answer.as_it_came())
         self.report.usage += turn.usage

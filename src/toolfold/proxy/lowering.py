@@ -9,6 +9,7 @@ items themselves, so that the same item is the same bytes in every request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from toolfold import prompts
 from toolfold._json_values import compact, sendable
@@ -17,9 +18,17 @@ from toolfold.proxy.offered import Lowered, Offered, offered
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["has_own_search", "lowered_messages", "lowered_responses", "namespaced", "spread"]
+__all__ = [
+    "has_own_search",
+    "lowered_messages",
+    "lowered_responses",
+    "namespaced",
+    "spread",
+    "unseen_tools",
+]
 
 _SEARCH_BLOCKS = ("tool_reference", "server_tool_use", "tool_search_tool_result")
+_OTHER_TOOLS = frozenset({"functions", "mcp_servers"})
 _SEARCH_ITEMS = ("tool_search_call", "tool_search_output", "additional_tools")
 
 
@@ -36,7 +45,24 @@ def has_own_search(request: ProxiedRequest) -> bool:
             return True
     return any(
         is_object(item.value) and item.value.get("type") in _SEARCH_ITEMS for item in request.items
-    ) or any(True for _ in _references(request))
+    ) or any(True for found in (_references, _additions) for _ in found(request))
+
+
+def unseen_tools(request: ProxiedRequest) -> str:
+    """Return where a request brings tools that nobody can tell by name here; empty for nowhere."""
+    for key, member in request.document.members.items():
+        plain = key.casefold()
+        if plain in _OTHER_TOOLS or (plain == "tools" and key != "tools"):
+            return f"`{plain}` cannot be read"
+        if key == "tools" and member.value is not None and not is_array(member.value):
+            return "`tools` is no list"
+    for tool in request.tools:
+        kind = tool.value.get("type") if is_object(tool.value) else None
+        if isinstance(kind, str) and (kind.startswith("mcp") or "custom" in tool.value):
+            return f"a tool of the type `{kind[:40]}` cannot be told by name"
+    if request.items_key == "input" and is_object(request.document.get("prompt")):
+        return "its `prompt` may bring tools"
+    return ""
 
 
 def spread(request: ProxiedRequest) -> Lowered:
@@ -110,15 +136,25 @@ def lowered_responses(request: ProxiedRequest) -> Lowered:
         if kind in ("additional_tools", "tool_search_output"):
             _add(tools, value.get("tools"))
             is_changed = True
-        if kind == "additional_tools":
-            edits.append((place, request.removal(place, place + 1)))
-        elif kind in ("tool_search_call", "tool_search_output"):
+        if kind in ("tool_search_call", "tool_search_output"):
             edits.append((place, Edit(item.start, item.end, _search_item(value))))
         elif kind == "function_call" and value.get("namespace"):
             flat = {k: v for k, v in value.items() if k != "namespace"}
             flat["name"] = f"{value['namespace']}__{value.get('name')}"
             edits.append((place, Edit(item.start, item.end, sendable(flat).decode())))
+    edits += _removals(request, "additional_tools")
     return Lowered(tuple(tools), tuple(edits), is_changed)
+
+
+def _removals(request: ProxiedRequest, kind: str) -> Iterator[tuple[int, Edit]]:
+    """Yield what takes the items of a kind out, where they are not all that there is."""
+    kinds = [is_object(item.value) and item.value.get("type") == kind for item in request.items]
+    if all(kinds):
+        return
+    for is_kind, run in groupby(range(len(kinds)), kinds.__getitem__):
+        if is_kind:
+            places = list(run)
+            yield places[0], request.removal(places[0], places[-1] + 1)
 
 
 def flat_names(request: ProxiedRequest, names: Iterable[tuple[str, str]]) -> list[tuple[int, Edit]]:

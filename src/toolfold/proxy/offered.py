@@ -8,7 +8,7 @@ from toolfold._json_values import sendable
 from toolfold.proxy.json_spans import Edit
 from toolfold.tool import Json, is_object
 
-__all__ = ["Lowered", "Offered", "name_of", "offered"]
+__all__ = ["Lowered", "Offered", "name_of", "offered", "without_name"]
 
 
 class Offered(NamedTuple):
@@ -50,3 +50,11 @@ def name_of(record: Json) -> str:
     function = record.get("function")
     name = function.get("name") if is_object(function) else record.get("name")
     return name if isinstance(name, str) else ""
+
+
+def without_name(record: Json) -> Json:
+    """Return a tool's record without its own name."""
+    if not is_object(record):
+        return record
+    kept = {key: value for key, value in record.items() if key != "name"}
+    return {**kept, "function": without_name(kept["function"])} if "function" in kept else kept

@@ -17,8 +17,8 @@ from toolfold.proxy.folding import FoldedTools, Folding, ToolsRefusedError
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit, UnreadableError
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
-from toolfold.proxy.lowering import flat_names, has_own_search, spread
-from toolfold.proxy.offered import Lowered
+from toolfold.proxy.lowering import flat_names, has_own_search, spread, unseen_tools
+from toolfold.proxy.offered import Lowered, without_name
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
@@ -36,6 +36,7 @@ DIALECTS: Mapping[ProxyDialect, Dialect] = MappingProxyType(
 )
 """How each API is spoken."""
 
+_ABOUT_TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
 _BETAS = ("advanced-tool-use", "tool-search-tool", "inline-tools")
 """What servers that only claim to be Anthropic's stumble over."""
 
@@ -109,6 +110,8 @@ class _Opening:
         request, is_free = self.request, self.scope.holds_everything
         if not request.has_conversation:
             return self._passed("there is no conversation that can be read")
+        if not is_free and (unseen := unseen_tools(request)):
+            return self._passed(unseen)
         if not request.tools and not has_own_search(request):
             return Untouched(self.body, "there are no tools")
         why = self.dialect.why_untouched(request)
@@ -161,7 +164,7 @@ class _Opening:
         return FoldedExchange(
             self.dialect,
             request,
-            (*restored.edits, *edits, self._tools_edit(tools)),
+            (*restored.edits, *edits, *self._tools_edits(tools)),
             tools,
             history,
             rounds_at_most=self.rounds_at_most,
@@ -176,16 +179,21 @@ class _Opening:
         if not self.recover:
             return None
         items = [item.value for item in self.request.items] or [self.request.document.get("input")]
-        return Recovery(tools.is_known, items, history.digest)
+        # What a tool says of itself comes to the model as a result of its search.
+        told = [without_name(tool.value) for tool in self.request.tools]
+        return Recovery(tools.is_known, [*items, *told], history.digest)
 
-    def _tools_edit(self, tools: FoldedTools) -> Edit:
+    def _tools_edits(self, tools: FoldedTools) -> list[Edit]:
+        if not tools.tools:
+            # An empty list is an error to many, and so is a choice of nothing.
+            return self.request.document.removal(_ABOUT_TOOLS)
         if "tools" in self.request.document.members:
-            return self.request.tools_edit(tools.tools)
+            return [self.request.tools_edit(tools.tools)]
         # Tools that came in with the conversation alone stand before it.
         first = min(member.start for member in self.request.document.members.values())
         at = self.request.text.index("{") + 1
         assert at < first
-        return Edit(at, at, f'"tools":[{",".join(tools.tools)}],')
+        return [Edit(at, at, f'"tools":[{",".join(tools.tools)}],')]
 
     def _betas(self) -> str | None:
         """Return the betas that are named without those about tools; None where that is all."""

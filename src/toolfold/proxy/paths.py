@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 from toolfold.proxy.exchange import ProxyDialect
 
-__all__ = ["TITLES", "Asked", "asked", "is_sound", "joined", "shown_path", "without_token"]
+__all__ = [
+    "TITLES",
+    "Asked",
+    "asked",
+    "is_sound",
+    "is_without_tools",
+    "joined",
+    "shown_path",
+    "without_token",
+]
 
 TITLES: dict[ProxyDialect, str] = {
     "openai-chat": "OpenAI chat completions",
@@ -23,7 +32,10 @@ _PATHS: tuple[tuple[re.Pattern[str], ProxyDialect, bool], ...] = (
     (re.compile(r"(?:.*/v\d[\w.]*)?/messages/?\Z"), "anthropic-messages", False),
     (re.compile(r"(?:.*/v\d[\w.]*)?/messages/count_tokens/?\Z"), "anthropic-messages", True),
 )
-_TOKEN = re.compile(r"/t/([^/?]*)(?=[/?]|\Z)")
+_TOKEN = re.compile(r"(?:/t/([^/?]*)(?=[/?]|\Z))+")
+_WITHOUT_TOOLS = re.compile(
+    r"/(?:.*/)?(?:embeddings|moderations|rerank|tokenize|detokenize|files|audio/\w+|images/\w+)/?\Z"
+)
 _VERSION = re.compile(r"/v\d[\w.]*\Z")
 
 
@@ -44,9 +56,17 @@ def asked(method: str, path: str) -> Asked | None:
 
 
 def without_token(path: str) -> tuple[str, str]:
-    """Return a path without the token that it begins with, and that token."""
+    """Return a path without the token that it begins with, and that token.
+
+    Where there are several, all are taken off: none goes up.
+    """
     found = _TOKEN.match(path)
     return (path[found.end() :] or "/", found[1]) if found else (path, "")
+
+
+def is_without_tools(path: str) -> bool:
+    """Whether what is sent there has no tools in it, as far as is known."""
+    return _WITHOUT_TOOLS.match(path) is not None
 
 
 def shown_path(path: str) -> str:
@@ -60,7 +80,7 @@ def is_sound(path: str) -> bool:
     plain = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\")
     steps = plain.replace("\\", "/").split("/")
     is_written = path.startswith("/") and path.isascii() and path.isprintable()
-    return is_written and "#" not in path and ".." not in steps
+    return is_written and "#" not in path and not {".", ".."}.intersection(steps)
 
 
 def joined(base: str, path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
+from toolfold._json_values import compact, parse
 from toolfold.proxy.turns import ModelCall
 from toolfold.runtime._lenient import recovered_calls
 from toolfold.tool import Json, is_array, is_object
@@ -16,6 +17,7 @@ from toolfold.tool import Json, is_array, is_object
 __all__ = ["Recovery"]
 
 _SPOKEN_BY_THE_MODEL = ("assistant",)
+_QUOTING = str.maketrans("", "", "\\\"'")
 
 
 class Recovery:
@@ -60,18 +62,24 @@ class Recovery:
 
     def _stood_with(self, name: str, arguments: str) -> bool:
         bare = _bare(arguments)
-        return len(bare) > 2 and bare in self._others and name in self._others
+        if len(bare) > 2 and bare in self._others and _bare(name) in self._others:
+            return True
+        # What somebody wrote as a call of a tool is one, too, when our own call holds it.
+        inner = parse(arguments)
+        own, held = (inner.get("name"), inner.get("arguments")) if is_object(inner) else ("", None)
+        return isinstance(own, str) and is_object(held) and self._stood_with(own, compact(held))
 
     @property
     def _others(self) -> str:
-        """All that others than the model said, without white space."""
+        """All that others than the model said, as far as quoting changes nothing about it."""
         if self._said is None:
             self._said = "\n".join(map(_bare, _texts(self._items)))
         return self._said
 
 
 def _bare(text: str) -> str:
-    return "".join(text.split())
+    """Return a text without what changes when it is quoted: white space, quotes, backslashes."""
+    return "".join(text.translate(_QUOTING).split())
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from toolfold.proxy.answering import Answering, BrokenAnswerError, Pulse
 from toolfold.proxy.complaints import (
@@ -81,6 +82,8 @@ class Relay:
     """The status and the headers of a folded stream that are not sent yet: until there is
     something to say, a later round may still be refused."""
 
+    _streamed_bytes: int = field(default=0, init=False)
+
     kept: list[bytes] | None = None
     """What the client got, where that is to be written down."""
 
@@ -97,6 +100,7 @@ class Relay:
     async def _passed(self, body: bytes | AsyncIterable[bytes] | None, up: list[Header]) -> None:
         response = await self._sent(body, up)
         try:
+            self._check_place(response)
             if await self._told_lack(response):
                 return
             headers = downward(response.headers.raw)
@@ -109,6 +113,22 @@ class Relay:
             await self._break_off(_cause(error, self.timeout), response)
         finally:
             await response.aclose()
+
+    def _check_place(self, response: httpx2.Response) -> None:
+        """Refuse an answer that sends a client elsewhere, with its key or its token.
+
+        Raises:
+            UpstreamError: It does.
+        """
+        if self.dialect is None or response.status_code not in (301, 302, 303, 307, 308):
+            return
+        if self.answering.is_begun:
+            return
+        place = urlsplit(named(response.headers.raw, b"location"))
+        where = f" to {place.scheme}://{place.hostname}" if place.hostname else ""
+        raise UpstreamError(
+            502, f"{self.choice.address} sends requests on{where}; name where they end as `url`"
+        )
 
     async def _told_lack(self, response: httpx2.Response) -> bool:
         """Say so where the upstream does not speak the client's dialect."""
@@ -181,6 +201,7 @@ class Relay:
 
     async def _refused(self, exchange: Exchange, response: httpx2.Response) -> Again | None:
         """Take an upstream's error in place of an answer."""
+        self._check_place(response)
         status = response.status_code
         body = await self._limited(response, _ERROR_LIMIT) or b""
         again = await self._own(lambda: exchange.refused(status, body))
@@ -235,29 +256,50 @@ class Relay:
         try:
             pulse.is_wanted = True
             async for data in response.aiter_bytes():
-                began = time.perf_counter()
-                out = exchange.receive(data)
-                self.own_seconds += time.perf_counter() - began
+                out = self._received(exchange, data)
+                if out is None:
+                    message = f"the answer has more than {self.reply_limit:,} bytes"
+                    return await self._end_broken(exchange, message)
                 if out:
                     pulse.beat()
                     await self._write(out)
         except self._broken as error:
-            message = _cause(error, self.timeout)
-            if not self.answering.is_begun:
-                raise UpstreamError(502, message) from None
-            self.error = message
-            await self.answering.end(exchange.broken(message))
-            return None
+            return await self._end_broken(exchange, _cause(error, self.timeout))
         pulse.is_wanted = False
         ended = await self._own(exchange.end)
         if isinstance(ended, Again):
             return ended
+        if ended.error:
+            self.error = ended.error
+            if not self.answering.is_begun:
+                raise UpstreamError(502, ended.error)
         if not self.answering.is_begun:
             status, headers = self._head
             await self.answering.begin(status, (*headers, *_own_headers(ended.headers)))
         self._keep(ended.tail)
         await self.answering.end(ended.tail)
         return None
+
+    def _received(self, exchange: Exchange, data: bytes) -> bytes | None:
+        """Take a piece of a stream; return what goes out of it. None where that is too much."""
+        self._streamed_bytes += len(data)
+        if self._streamed_bytes > self.reply_limit:
+            return None
+        began = time.perf_counter()
+        out = exchange.receive(data)
+        self.own_seconds += time.perf_counter() - began
+        return out
+
+    async def _end_broken(self, exchange: Exchange, message: str) -> None:
+        """End a stream that does not come to its own end.
+
+        Raises:
+            UpstreamError: The client has heard nothing yet.
+        """
+        if not self.answering.is_begun:
+            raise UpstreamError(502, message) from None
+        self.error = message
+        await self.answering.end(exchange.broken(message))
 
     # ---- common
 

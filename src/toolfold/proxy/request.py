@@ -91,10 +91,13 @@ class ProxiedRequest:
         return Edit(member.start, member.end, f"[{self.document.separator.join(tools)}]")
 
     def removal(self, first: int, end: int) -> Edit:
-        """Return the edit that takes items out, not all of them."""
-        if end < len(self.items):
-            return Edit(self.items[first].start, self.items[end].start, "")
-        return Edit(self.items[first - 1].end, self.items[end - 1].end, "")
+        """Return the edit that takes items out, not all of them.
+
+        Those before and behind that are taken out as well come in the same edit.
+        """
+        if first:
+            return Edit(self.items[first - 1].end, self.items[end - 1].end, "")
+        return Edit(self.items[first].start, self.items[end].start, "")
 
     def written(self, edits: Iterable[Edit], behind: Sequence[str] = ()) -> bytes:
         """Return the body with parts of it replaced and items put behind the conversation."""

@@ -5,6 +5,7 @@ A store maps keys to bytes. It may lose anything at any time: whoever asks does 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -88,9 +89,9 @@ class SqliteStore:
         self._entries = entries
         self._lock = threading.Lock()
         self._puts = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Conversations are nobody else's business.
-        path.touch(mode=0o600)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Conversations are nobody else's business; what stands beside the file is as open as it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         path.chmod(0o600)
         self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
         with self._lock, closing(self._connection.cursor()) as cursor:

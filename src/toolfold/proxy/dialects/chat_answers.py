@@ -60,7 +60,7 @@ class ChatStream:
         self._held: list[bytes] = []
         self._usage: dict[str, Json] | None = None
         self._finish: Json = None
-        self._is_done = self._is_foreign = False
+        self._is_done = self._is_foreign = self._has_calls = False
         self._says = False
         self._rest = b""
         self._told: list[str] = []
@@ -101,6 +101,13 @@ class ChatStream:
         text = "".join(self._told[self._gone :])
         self._gone = len(self._told)
         return text
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the stream had no end, in a round that cannot be passed as it came."""
+        if self._is_foreign or self._reader.is_ended:
+            return self._is_foreign and self._has_calls
+        return self._round > 1 or self._has_calls
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -165,6 +172,7 @@ class ChatStream:
         delta: dict[str, Json] = raw if is_object(raw) else {}
         finish = choice.get("finish_reason")
         calls = {key: delta[key] for key in ("tool_calls", "function_call") if delta.get(key)}
+        self._has_calls = self._has_calls or bool(calls)
         if finish:
             self._finish = finish
             if is_object(chunk.get("usage")):
@@ -258,6 +266,11 @@ class WholeChat:
         calls = recovered(self._recovery, reply) if self._recovery is not None else ()
         self._messages.append({**message, "content": None} if calls else message)
         return called_turn(reply, "", calls) if calls else round_turn(reply)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Never: the answer comes whole."""
+        return False
 
     def as_it_came(self) -> bytes:
         """Return the last answer."""

@@ -50,6 +50,14 @@ class AnswerWriter(Protocol):
         """
         ...
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the round broke off where it cannot be passed as it came.
+
+        That is a stream without an end in which there are calls, or which is not the first.
+        """
+        ...
+
     def as_it_came(self) -> bytes:
         """Return what is still missing of a round that nothing was changed in."""
         ...

@@ -100,6 +100,13 @@ class MessageStream:
         held = self._gate.released() if self._gate is not None else ()
         return b"".join(self._placed(*one) for one in held)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the stream had no end, in a round that cannot be passed as it came."""
+        if self._is_foreign or self._reader.is_ended:
+            return self._is_foreign and bool(self._waiting)
+        return self._round > 1 or bool(self._waiting)
+
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         return self._rest + b"".join(self._placed(*one) for one in self._held)
@@ -261,6 +268,11 @@ class WholeMessage:
         kept = [block for block in message["content"] if not _is_text(block)]
         self._content = [*kept, *(_block(call) for call in calls)]
         return called_turn(reply, calls)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Never: the answer comes whole."""
+        return False
 
     def as_it_came(self) -> bytes:
         """Return the last answer; with what was said before it, where there is anything."""

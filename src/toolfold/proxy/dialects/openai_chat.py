@@ -35,7 +35,7 @@ class ChatDialect:
     def why_untouched(self, request: ProxiedRequest) -> str:
         """Return why a request is never folded."""
         count = request.document.get("n")
-        return "it asks for several answers" if isinstance(count, int) and count > 1 else ""
+        return "it asks for several answers" if isinstance(count, int | float) and count > 1 else ""
 
     def normal(self, item: Json) -> Json:
         """Return a message as it is: clients of this API change nothing about the old ones."""

@@ -102,6 +102,13 @@ class ResponseStream:
         self._rest += b"".join(self._placed(*one) for one in held)
         return round_turn(reply, self._out, is_kept=self._is_kept)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the stream had no end, in a round that cannot be passed as it came."""
+        if self._is_foreign or self._end is not None:
+            return self._is_foreign and bool(self._waiting)
+        return self._round > 1 or bool(self._waiting)
+
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         held = b"".join(self._placed(*one) for one in self._held)
@@ -297,6 +304,11 @@ class WholeResponse:
             self._output = [*kept, *map(_item, calls)]
             return called_turn(reply, calls)
         return round_turn(reply, frozenset(), is_kept=self._is_kept)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Never: the answer comes whole."""
+        return False
 
     def as_it_came(self) -> bytes:
         """Return the last answer."""

@@ -1,0 +1,41 @@
+"""Two conversations whose calls have one id: neither gets the other's history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.model_server import ModelServer, Says
+from support.proxies import proxied
+from support.proxy_requests import ON, PATHS, request
+from toolfold.runtime.messages import Call
+
+CHAT = PATHS["openai-chat"]
+
+
+@pytest.mark.parametrize("call_id", ["call_0", "functions.tool_call:0", "chatcmpl-tool-0"])
+def test_each_goes_on_with_its_own_search(call_id: str) -> None:
+    bridged = '{"name": "send_email", "arguments": {"to": "a@b.c"}}'
+    script: list[Says] = []
+    for query in ("send an email", "write a letter"):
+        script.append(Says(calls=(Call("tool_search", f'{{"query": "{query}"}}', call_id),)))
+        script.append(Says(calls=(Call("tool_call", bridged, call_id),)))
+    talks: list[list[dict[str, Any]]] = []
+    with (
+        ModelServer(*script, Says("Done."), repeat=True) as model,
+        proxied(model.url, settings=ON) as proxy,
+    ):
+        for said in ("mail a@b.c", "write to a@b.c"):
+            talk: list[dict[str, Any]] = [{"role": "user", "content": said}]
+            reply = proxy.ask(CHAT, request("openai-chat", messages=talk))
+            talk.append(reply.json["choices"][0]["message"])
+            talk.append({"role": "tool", "tool_call_id": call_id, "content": "sent"})
+            talks.append(talk)
+        for talk in talks:
+            proxy.ask(CHAT, request("openai-chat", messages=talk))
+    first, second = (str(each.body["messages"]) for each in model.requests[-2:])
+    assert "send an email" in first
+    assert "write a letter" not in first
+    assert "write a letter" in second
+    assert "send an email" not in second

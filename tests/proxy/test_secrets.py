@@ -1,0 +1,54 @@
+"""What an upstream says of a key, and what is kept of conversations, is for nobody else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from support.model_server import Fails, ModelServer, Says
+from support.proxies import proxied
+from support.proxy_requests import ON, PATHS, request
+from toolfold.proxy.store import SqliteStore
+from toolfold.proxy.traffic import Traffic
+
+KEY = "zz-the-key-of-a-client-0123456789"
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+@pytest.mark.parametrize("name", ["authorization", "x-api-key"])
+def test_a_key_that_an_upstream_repeats_is_neither_logged_nor_kept(
+    dialect: str, name: str, tmp_path: Path
+) -> None:
+    script = Fails(401, f"no such key: {KEY}"), Says(f"It is {KEY}."), Fails(401, f"not {KEY}")
+    traffic = Traffic(tmp_path)
+    headers = {name: f"Bearer {KEY}" if name == "authorization" else KEY}
+    with (
+        ModelServer(*script) as model,
+        proxied(model.url, settings=ON, app={"traffic": traffic}) as proxy,
+    ):
+        replies = [proxy.ask(PATHS[dialect], request(dialect), headers) for _ in range(2)]
+        replies.append(proxy.ask(PATHS[dialect], request(dialect, tools=[]), headers))
+        proxy.seen.one(3)
+        assert KEY not in str(proxy.seen.records)
+    traffic.close()
+    assert all(KEY.encode() in reply.body for reply in replies)
+    kept = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(kept) == 3
+    assert not any(KEY in text for text in kept)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such permissions there")
+def test_nobody_else_reads_a_file_of_conversations(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        store = SqliteStore(tmp_path / "state" / "proxy.sqlite")
+        store.put("key", b"value")
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()]
+        store.close()
+    finally:
+        os.umask(before)
+    assert len(modes) == 3
+    assert all(mode & 0o077 == 0 for mode in modes)
