@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolfold import prompts
@@ -11,6 +11,7 @@ from toolfold.answer import Answer, Invocation
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, fold
 from toolfold.proxy.json_spans import Element
+from toolfold.proxy.presets import open_names
 from toolfold.scope import Scope
 from toolfold.session import Session
 from toolfold.settings import Settings
@@ -80,7 +81,8 @@ def folded_tools(
     settings: Settings,
     scope: Scope,
     shape: Shape,
-    core: Sequence[str] = (),
+    headers: Mapping[str, str],
+    forced: str = "",
     model: str = "",
     context_length: int | None = None,
 ) -> FoldedTools | None:
@@ -92,7 +94,8 @@ def folded_tools(
         settings: How to fold.
         scope: Which of the tools exist for this caller.
         shape: The wire shape of the dialect.
-        core: More tools that stay open.
+        headers: The request's headers: a client is known by them.
+        forced: The name of the tool that must be called, if one must.
         model: The model that is asked.
         context_length: Its window, where that is known.
 
@@ -109,7 +112,7 @@ def folded_tools(
             fresh,
             settings=settings,
             scope=scope,
-            core=core,
+            core=(*open_names(sorted(names), headers), *((forced,) if forced else ())),
             model=model or None,
             context_length=context_length,
             shape=shape,

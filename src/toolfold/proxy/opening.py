@@ -74,6 +74,8 @@ def open_exchange(
             settings=settings,
             scope=scope,
             shape=spoken.shape,
+            headers=headers,
+            forced=spoken.forced(request.fields),
             model=request.model,
             context_length=context_length,
         )

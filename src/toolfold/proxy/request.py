@@ -14,7 +14,7 @@ from toolfold.proxy.json_spans import (
     separator_of,
     spliced,
 )
-from toolfold.tool import is_array, is_object
+from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["ClientRequest"]
 
@@ -53,6 +53,11 @@ class ClientRequest:
     def text(self) -> str:
         """The body as text."""
         return self.document.text
+
+    @property
+    def fields(self) -> dict[str, Json]:
+        """What the body says, by key."""
+        return {key: member.value for key, member in self.document.members.items()}
 
     @property
     def model(self) -> str:

@@ -34,10 +34,32 @@ PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "memory", "terminal", "session_search", "read_file", "write_file", "search_files",
             "patch", "todo", "clarify",
         ),
+        "claude-code": (
+            "Agent", "AskUserQuestion", "Bash", "BashOutput", "Edit", "EnterPlanMode",
+            "ExitPlanMode", "Glob", "Grep", "KillShell", "LSP", "MultiEdit", "NotebookEdit",
+            "Read", "SendMessage", "Skill", "SlashCommand", "StructuredOutput", "Task*",
+            "TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "Write",
+        ),
+        "codex": (
+            "apply_patch", "close_agent", "exec", "exec_command", "grep_files", "list_dir",
+            "list_mcp_resource*", "local_shell", "read_file", "read_mcp_resource",
+            "request_user_input", "resume_agent", "send_input", "shell", "shell_command",
+            "spawn_agent", "update_plan", "view_image", "wait*", "web_search", "write_stdin",
+        ),
+        "opencode": (
+            "apply_patch", "bash", "batch", "edit", "glob", "grep", "invalid", "list", "lsp*",
+            "multiedit", "patch", "question", "read", "skill", "task", "todoread", "todowrite",
+            "webfetch", "websearch", "write",
+        ),
+        "goose": (
+            "developer__*", "dynamic_task__*", "extensionmanager__*", "final_output",
+            "platform__*", "recipe__*", "subagent*", "todo__*",
+        ),
     }
 )  # fmt: skip
 """Ready-made core lists. `preset:hermes` is the one of Hermes Agent, `preset:small` that part
-of it which a model of a few billion parameters can handle."""
+of it which a model of a few billion parameters can handle; the others are clients' own tools, which
+the proxy keeps open where it knows the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +144,8 @@ class Settings:
     core: tuple[str, ...] = setting(
         (),
         "Tools that are never folded: names, patterns, `@toolset`, `preset:hermes`, "
-        "`preset:small`.",
+        "`preset:small`, and what clients bring themselves: `preset:claude-code`, "
+        "`preset:codex`, `preset:opencode`, `preset:goose`.",
         united=True,
     )
     never_defer: tuple[str, ...] = setting(

@@ -87,6 +87,11 @@ class ChatStream:
             out.append(event({**self._usage, **self._first}))
         return b"".join((*out, b"data: [DONE]\n\n"))
 
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: no later request speaks of an answer by its id."""
+        return "", ""
+
     def keep_alive(self) -> bytes:
         """Return a comment, which every reader of events passes over."""
         return b": keep-alive\n\n"
@@ -236,6 +241,11 @@ class WholeChat:
             finish = "tool_calls" if handed else "stop" if finish == "tool_calls" else finish
         made = {**choice, "message": message, "finish_reason": finish}
         return sendable({**self._answer, "choices": [made]})
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: no later request speaks of an answer by its id."""
+        return "", ""
 
     def keep_alive(self) -> bytes:
         """Return white space, which may stand before any JSON."""

@@ -61,6 +61,14 @@ class AnswerWriter(Protocol):
         """
         ...
 
+    @property
+    def alias(self) -> tuple[str, str]:
+        """The id that the client was told, and the one under which the server knows the answer.
+
+        Empty where no later request speaks of an answer by its id.
+        """
+        ...
+
     def keep_alive(self) -> bytes:
         """Return what says that work goes on, between two events."""
         ...

@@ -94,6 +94,11 @@ class MessageStream:
         out.append(event({"type": "message_stop"}, "message_stop"))
         return b"".join(out)
 
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: no later request speaks of an answer by its id."""
+        return "", ""
+
     def keep_alive(self) -> bytes:
         """Return a ping."""
         return event({"type": "ping"}, "ping")
@@ -223,6 +228,11 @@ class WholeMessage:
         content += [{"type": "text", "text": note}] if note else []
         stop = stop_reason(self._message.get("stop_reason"), handed)
         return sendable({**self._message, "content": content, "stop_reason": stop})
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: no later request speaks of an answer by its id."""
+        return "", ""
 
     def keep_alive(self) -> bytes:
         """Return white space, which may stand before any JSON."""

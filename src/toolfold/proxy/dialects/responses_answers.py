@@ -42,6 +42,7 @@ class ResponseStream:
         self._next = 0
         self._sequence = 0
         self._items: dict[int, Json] = {}
+        self._ids: list[str] = []
         self.begin()
 
     def begin(self) -> None:
@@ -93,9 +94,15 @@ class ResponseStream:
             came, content = self._end
             last = content.get("response")
             items = [self._items[place] for place in sorted(self._items)]
-            response = {**(last if is_object(last) else {}), "output": items}
+            own_id = {"id": self._ids[0]} if self._ids else {}
+            response = {**(last if is_object(last) else {}), **own_id, "output": items}
             out.append(self._numbered(came, {**content, "response": response}))
         return b"".join(out)
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """The id that the client was told at the start, and that of the last round."""
+        return (self._ids[0], self._ids[-1]) if self._ids else ("", "")
 
     def keep_alive(self) -> bytes:
         """Return a comment, which every reader of events passes over."""
@@ -116,6 +123,8 @@ class ResponseStream:
             self._is_foreign = True
             return self._numbered(came, content)
         kind = content.get("type") or came.name
+        if kind == "response.created" and is_object(begun := content.get("response")):
+            self._ids.append(str(begun.get("id") or ""))
         if kind in _BEGINNINGS:
             return self._numbered(came, content) if self._round == 1 else b""
         if kind in _ENDINGS:
@@ -261,6 +270,11 @@ class WholeResponse:
                 output.append({**item, **call_item(one)})
         output += [note_item(note)] if note else []
         return sendable({**self._response, "output": output})
+
+    @property
+    def alias(self) -> tuple[str, str]:
+        """Nothing: the client is told the last round's id."""
+        return "", ""
 
     def keep_alive(self) -> bytes:
         """Return white space, which may stand before any JSON."""
