@@ -24,6 +24,7 @@ from servers import PARTS
 
 __all__ = [
     "CLIENTS",
+    "KEY",
     "ClaudeCode",
     "Cline",
     "Codex",
@@ -39,6 +40,7 @@ __all__ = [
     "entry_of",
     "hold",
     "is_installed",
+    "program",
     "unmarked",
 ]
 
@@ -108,7 +110,7 @@ def is_installed(client: CodingClient) -> bool:
     return shutil.which(client.program, path=os.pathsep.join(_FOLDERS)) is not None
 
 
-def _command(client: CodingClient) -> str:
+def program(client: CodingClient) -> str:
     found = shutil.which(client.program, path=os.pathsep.join(_FOLDERS))
     assert found is not None, f"{client.program} is not installed"
     return found
@@ -222,7 +224,7 @@ class ClaudeCode:
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool of ours allowed."""
         return [
-            *(_command(self), "-p", prompt),
+            *(program(self), "-p", prompt),
             *("--model", session.model),
             *("--allowedTools", "mcp__toolfold"),
         ]
@@ -268,7 +270,7 @@ class Codex:
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end."""
         free = ["--dangerously-bypass-approvals-and-sandbox"] if self.is_free else []
-        return [_command(self), "exec", "--skip-git-repo-check", *free, prompt]
+        return [program(self), "exec", "--skip-git-repo-check", *free, prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -303,7 +305,7 @@ class OpenCode:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end."""
-        return [_command(self), "run", prompt]
+        return [program(self), "run", prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return what keeps it off the network."""
@@ -324,7 +326,7 @@ class GeminiCli:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "-p", prompt, "--yolo", "-m", "gemini-2.5-pro"]
+        return [program(self), "-p", prompt, "--yolo", "-m", "gemini-2.5-pro"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -349,7 +351,7 @@ class QwenCode:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "-p", prompt, "--yolo"]
+        return [program(self), "-p", prompt, "--yolo"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -369,7 +371,7 @@ class CopilotCli:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "-p", prompt, "--allow-all-tools", "--no-color"]
+        return [program(self), "-p", prompt, "--allow-all-tools", "--no-color"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -395,7 +397,7 @@ class Cline:
         env = {"PATH": os.environ["PATH"], "HOME": str(session.home)}
         given = ["-p", "openai", "-k", KEY, "-m", session.model, "-b", f"{session.model_url}/v1"]
         subprocess.run(
-            [_command(self), "auth", *given],
+            [program(self), "auth", *given],
             cwd=session.work,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -406,7 +408,7 @@ class Cline:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "--yolo", prompt]
+        return [program(self), "--yolo", prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """There is nothing more."""
@@ -438,7 +440,7 @@ class ContinueCli:
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
         config = str(session.home / "continue.yaml")
-        return [_command(self), "-p", prompt, "--config", config, "--auto"]
+        return [program(self), "-p", prompt, "--config", config, "--auto"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """There is nothing more."""
