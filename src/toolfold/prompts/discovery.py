@@ -24,6 +24,7 @@ __all__ = [
     "bridged",
     "description_cut",
     "found",
+    "found_by_name",
     "hit",
     "hit_in_full",
     "hit_in_short",
@@ -133,6 +134,11 @@ def bridged(text: str, names: BridgeNames = DEFAULT_NAMES) -> str:
 def loaded(names: Sequence[str]) -> str:
     """Return the answer to a search whose hits are defined right behind it."""
     return f"Found, and defined below: {', '.join(names)}. Call them directly, by name."
+
+
+def found_by_name(names: Sequence[str]) -> str:
+    """Return what stands for references to tools, where a model cannot be given those."""
+    return f"Found: {', '.join(names)}." if names else "Nothing was found."
 
 
 def search_says(text: str) -> str:

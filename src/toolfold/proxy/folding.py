@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from toolfold import prompts
 from toolfold._json_values import sendable
 from toolfold.answer import Answer, Invocation
-from toolfold.errors import ToolfoldError
+from toolfold.errors import InvalidToolError, ToolfoldError
 from toolfold.fold import Folded, fold
-from toolfold.proxy.json_spans import Element
+from toolfold.providers import Provider
+from toolfold.proxy.conversation import Conversation
+from toolfold.proxy.offered import Offered, name_of
 from toolfold.proxy.presets import open_names
 from toolfold.scope import Scope
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.strategy import FoundForm
 from toolfold.tool import Json, Shape, Tool, is_object
+from toolfold.wire import read
 
-__all__ = ["FoldedTools", "ToolsRefusedError", "folded_tools"]
+__all__ = ["ClientName", "FoldedTools", "Folding", "ToolsRefusedError"]
 
-_OTHER_PREFIXES = ("toolfold", "toolfold_tools", "tf_proxy")
+_OTHER_PREFIXES = ("toolfold", "toolfold_tools", "toolfold_proxy")
 
 
 class ToolsRefusedError(Exception):
     """The tools of a request cannot be read, and a scope says which of them there are."""
+
+
+class ClientName(NamedTuple):
+    """What a client calls a tool."""
+
+    name: str
+    namespace: str = ""
 
 
 @dataclass(slots=True)
@@ -35,37 +46,44 @@ class FoldedTools:
     tools: tuple[str, ...]
     """What goes up, as JSON texts; those of the client that stay, as they came."""
 
+    ours: tuple[str, ...]
+    """Those of them that are our own."""
+
     aside: frozenset[str]
     """The names of tools that folding does not touch: they are called as without it."""
 
+    spaced: Mapping[str, ClientName]
+    """What the client calls a tool that goes up under another name."""
+
     session: Session = field(default_factory=Session)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether anything but the client's own list goes up."""
-        return (
-            self.folded.active or self.folded.report.tools_before != self.folded.report.tools_after
-        )
-
-    def is_open(self, name: str) -> bool:
-        """Whether a call of this name is the client's own business, whatever its arguments."""
-        bridge = self.folded.bridge
-        if name in self.aside:
-            return True
-        return bridge.role(name) is None and name in bridge.catalog and name not in bridge.folded
 
     @property
     def found_form(self) -> FoundForm:
         """How what a search found is said to the model."""
         return self.folded.found_form
 
-    def client_name(self, tool: Tool) -> str:
-        """Return the name under which the client knows a tool."""
-        return tool.name
+    @property
+    def conversation(self) -> Conversation:
+        """What the conversation's later requests go on with."""
+        prefix = self.folded.bridge.settings.bridge_prefix
+        return Conversation(prefix, () if self.folded.is_native else self.ours, self.session)
+
+    def is_open(self, name: str) -> bool:
+        """Whether a call of this name is the client's own business, whatever its arguments."""
+        bridge = self.folded.bridge
+        if name in self.aside:
+            return True
+        if bridge.role(name) is not None or name in self.spaced:
+            return False
+        return name in bridge.catalog and name not in bridge.folded
 
     def is_folded(self, name: str) -> bool:
         """Whether a tool of this name is one that the model does not see in full."""
         return name in self.folded.bridge.folded
+
+    def client_name(self, tool: Tool) -> ClientName:
+        """Return what the client calls a tool."""
+        return self.spaced.get(tool.name, ClientName(tool.name))
 
     def resolve(self, name: str, arguments: Json) -> Answer | Invocation:
         """Return what a call comes to."""
@@ -74,87 +92,170 @@ class FoldedTools:
         return resolved
 
 
-def folded_tools(
-    text: str,
-    tools: Sequence[Element],
-    *,
-    settings: Settings,
-    scope: Scope,
-    shape: Shape,
-    headers: Mapping[str, str],
-    forced: str = "",
-    model: str = "",
-    context_length: int | None = None,
-) -> FoldedTools | None:
-    """Return the tools of a request, folded; None where they go up as they came.
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How the tools of one request are folded."""
 
-    Args:
-        text: The request.
-        tools: Its tools.
-        settings: How to fold.
-        scope: Which of the tools exist for this caller.
-        shape: The wire shape of the dialect.
-        headers: The request's headers: a client is known by them.
-        forced: The name of the tool that must be called, if one must.
-        model: The model that is asked.
-        context_length: Its window, where that is known.
+    tools: Sequence[Offered]
+    settings: Settings
+    scope: Scope
+    shape: Shape
+    headers: Mapping[str, str]
+    """The request's headers: a client is known by them."""
 
-    Raises:
-        ToolsRefusedError: They cannot be read, and the scope does not hold all.
-    """
-    given: list[Json] = [tool.value for tool in tools]
-    names = frozenset(name for record in given if (name := name_of(record)))
-    aside = frozenset(name for name in names if is_gateways(name))
-    fresh = [record for record in given if name_of(record) not in aside]
-    settings = _with_prefix(replace(settings, strategy="bridge"), names)
-    try:
-        folded = fold(
-            fresh,
-            settings=settings,
-            scope=scope,
-            core=(*open_names(sorted(names), headers), *((forced,) if forced else ())),
-            model=model or None,
-            context_length=context_length,
-            shape=shape,
-        )
-    except (ToolfoldError, RecursionError) as error:
-        if scope.holds_everything:
+    forced: Sequence[str]
+    """The names of tools that must or may be called by name."""
+
+    provider: Provider | None
+    """Whom the request goes to, where the dialect has providers that defer tools."""
+
+    model: str
+    context_length: int | None
+    conversation: Conversation | None
+    """How the conversation's tools were folded before."""
+
+    def folded(self, *, is_native: bool = True) -> FoldedTools | None:
+        """Return the tools, folded; None where they go up as they came.
+
+        Args:
+            is_native: Whether the upstream may be asked to defer.
+
+        Raises:
+            ToolsRefusedError: They cannot be read, and the scope does not hold all.
+        """
+        try:
+            return self._folded(is_native=is_native)
+        except (ToolfoldError, RecursionError) as error:
+            if self.scope.holds_everything:
+                return None
+            raise ToolsRefusedError(str(error)) from None
+
+    def plain(self) -> FoldedTools | None:
+        """Return the tools as they are, for a request in which something else is changed."""
+        try:
+            return self._written(
+                self._fold(replace(self.settings, enabled="off"), None), frozenset()
+            )
+        except (ToolfoldError, RecursionError):
             return None
-        raise ToolsRefusedError(str(error)) from None
-    if not folded.active and scope.holds_everything:
-        return None
-    texts = {id(tool.value): tool.text(text) for tool in tools}
-    kept = {id(record) for record in folded.tools}
-    theirs = [
-        texts[id(record)] for record in given if id(record) in kept or name_of(record) in aside
-    ]
-    ours = [sendable(record).decode() for record in folded.tools if id(record) not in texts]
-    made = FoldedTools(folded, (*theirs, *ours), aside, folded.session)
-    return made if made.is_changed else None
 
+    def _folded(self, *, is_native: bool) -> FoldedTools | None:
+        for entry in read([tool.record for tool in self.tools]):
+            if entry.tools and entry.shape != self.shape:
+                raise InvalidToolError("a tool is in the shape of another API")
+        names = frozenset(name for tool in self.tools if (name := name_of(tool.record)))
+        aside = frozenset(name for name in names if is_gateways(name))
+        settings = self._settings(names - aside)
+        before = self.conversation
+        session = before.session if before is not None else Session()
+        provider = self._provider(session, len(self.tools)) if is_native else None
+        if before is not None and settings.enabled == "auto":
+            settings = replace(settings, enabled="on")  # a conversation stays as it began
+        folded = self._fold(settings, provider, session, aside)
+        if not folded.active and before is None and self._is_whole(folded, aside):
+            return None
+        return self._written(folded, aside)
 
-def name_of(record: Json) -> str:
-    """Return the name of a tool's record; empty where it has none."""
-    if not is_object(record):
-        return ""
-    function = record.get("function")
-    name = function.get("name") if is_object(function) else record.get("name")
-    return name if isinstance(name, str) else ""
+    def _fold(
+        self,
+        settings: Settings,
+        provider: Provider | None,
+        session: Session | None = None,
+        aside: frozenset[str] = frozenset(),
+    ) -> Folded:
+        fresh: list[Json] = [t.record for t in self.tools if name_of(t.record) not in aside]
+        return fold(
+            fresh,
+            settings=settings if provider is None else replace(settings, strategy="native"),
+            scope=self.scope,
+            core=self._core(),
+            session=session,
+            model=self.model or None,
+            api=None if provider is None else provider.api,
+            host=None if provider is None else provider.host,
+            context_length=self.context_length,
+            shape=self.shape if provider is None else None,
+        )
+
+    def _is_whole(self, folded: Folded, aside: frozenset[str]) -> bool:
+        """Whether a scope leaves every tool."""
+        given = sum(name_of(tool.record) not in aside for tool in self.tools)
+        return len(folded.tools) == given
+
+    def _written(self, folded: Folded, aside: frozenset[str]) -> FoldedTools:
+        texts = {id(tool.record): tool.text for tool in self.tools}
+        kept = {id(record) for record in folded.tools}
+        if folded.is_native:
+            gone = [t.text for t in self.tools if name_of(t.record) in aside]
+            theirs = [texts.get(id(record)) or _text(record) for record in folded.tools]
+            tools, ours = (*gone, *theirs), ()
+        else:
+            own = [
+                tool.text
+                for tool in self.tools
+                if id(tool.record) in kept or name_of(tool.record) in aside
+            ]
+            ours = self._ours([t for t in folded.tools if id(t) not in texts], kept)
+            before = self.conversation
+            if before is not None and before.ours and self._goes_on(folded, before):
+                ours = before.ours
+            tools = (*own, *ours)
+        spaced = {
+            name_of(tool.record): ClientName(tool.own_name, tool.namespace)
+            for tool in self.tools
+            if tool.own_name
+        }
+        return FoldedTools(folded, tools, ours, aside, spaced, folded.session)
+
+    def _ours(self, records: Sequence[Json], kept: Set[int]) -> tuple[str, ...]:
+        """Return our tools; a mark for the cache that leaves with a folded tool is on the last."""
+        marks = [
+            tool.record["cache_control"]
+            for tool in self.tools
+            if id(tool.record) not in kept
+            and is_object(tool.record)
+            and "cache_control" in tool.record
+        ]
+        *others, last = records or [None]
+        if last is not None and marks:
+            last = {**last, "cache_control": marks[-1]}
+        return tuple(map(_text, others if last is None else (*others, last)))
+
+    def _settings(self, names: frozenset[str]) -> Settings:
+        """Return the settings, with names for the bridge that no tool of the list has."""
+        settings = replace(self.settings, strategy="bridge", inline=False)
+        before = () if self.conversation is None else (self.conversation.prefix,)
+        for prefix in (*before, settings.bridge_prefix, *_OTHER_PREFIXES):
+            if names.isdisjoint(prompts.bridge_names(prefix).all):
+                return replace(settings, bridge_prefix=prefix)
+        return settings
+
+    def _provider(self, session: Session, count: int) -> Provider | None:
+        """Return whom to ask to defer the tools, if that is to be."""
+        provider = self.provider
+        if provider is None or self.settings.strategy not in ("auto", "native"):
+            return None
+        support = provider.support()
+        if support is None and self.settings.strategy == "auto":
+            return None
+        if support is not None and count > support.tools_at_most:
+            return None
+        return None if provider.key in session.refused else provider
+
+    def _core(self) -> tuple[str, ...]:
+        names = {name for tool in self.tools if (name := name_of(tool.record))}
+        spaced = frozenset(name_of(tool.record) for tool in self.tools if tool.own_name)
+        return (*open_names(sorted(names), self.headers, spaced), *self.forced)
+
+    def _goes_on(self, folded: Folded, before: Conversation) -> bool:
+        return folded.bridge.settings.bridge_prefix == before.prefix
 
 
 def is_gateways(name: str) -> bool:
     """Whether a name is that of our own gateway's bridge under a client's prefix."""
     head, _, own = name.rpartition("__")
-    return own in prompts.BRIDGE_NAMES and bool(head) and "toolfold" in head.lower()
+    return own in prompts.BRIDGE_NAMES and "toolfold" in head.lower()
 
 
-def _with_prefix(settings: Settings, names: frozenset[str]) -> Settings:
-    """Return settings whose bridge has names that no tool of the list has."""
-    for prefix in (settings.bridge_prefix, *_OTHER_PREFIXES):
-        if names.isdisjoint(prompts.bridge_names(prefix).all):
-            return (
-                settings
-                if prefix == settings.bridge_prefix
-                else replace(settings, bridge_prefix=prefix)
-            )
-    return settings
+def _text(record: Json) -> str:
+    return sendable(record).decode()

@@ -10,15 +10,17 @@ name, which a fold answers like any other.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from toolfold._json_values import NotJsonError, canonical
+from toolfold.proxy.conversation import Conversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
 from toolfold.proxy.json_spans import Edit, Element
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
+from toolfold.strategy import FoundForm
 from toolfold.tool import Json
 
 __all__ = ["History", "Restored"]
@@ -34,6 +36,9 @@ class Restored(NamedTuple):
     turns: int
     """How many turns were put back."""
 
+    items: frozenset[int]
+    """The places of the items that they stand in."""
+
 
 class History:
     """The hidden part of one conversation.
@@ -43,40 +48,75 @@ class History:
         request: The request at hand.
         store: What remembers.
         owner: Names the caller: nobody is given what another's conversation kept.
+        headers: The request's headers: some clients name their conversations.
     """
 
     def __init__(
-        self, dialect: Dialect, request: ClientRequest, store: HistoryStore, owner: str
+        self,
+        dialect: Dialect,
+        request: ClientRequest,
+        store: HistoryStore,
+        owner: str,
+        headers: Mapping[str, str],
     ) -> None:
         self._dialect = dialect
         self._request = request
         self._store = store
         self._owner = f"{dialect.name} {owner}"
         self._digests = self._chain()
+        self._turns = dialect.turns(request)
+        named = request.document.get("prompt_cache_key")
+        self._conversation = conversation_key(self._begins(), headers, named)
 
-    def restored(self, is_ours: Callable[[str], bool]) -> Restored:
+    @property
+    def conversation(self) -> Conversation | None:
+        """How the conversation's tools were folded, where the model has spoken in it before."""
+        return Conversation.load(self._store.get(self._conversation)) if self._turns else None
+
+    def remember(self, conversation: Conversation) -> None:
+        """Keep how the conversation's tools are folded."""
+        made = conversation.dump()
+        if self._store.get(self._conversation) != made:
+            self._store.put(self._conversation, made)
+
+    def alias(self, told: str, known: str) -> None:
+        """Keep under which id the server knows an answer, where the client was told another."""
+        if told != known:
+            self._store.put(self._key("alias", told), known.encode("utf-8", "replace"))
+
+    def known_as(self, told: str) -> str:
+        """Return the id under which the server knows an answer."""
+        known = self._store.get(self._key("alias", told))
+        return told if known is None else known.decode("utf-8", "replace")
+
+    def restored(self, is_ours: Callable[[str], bool], form: FoundForm) -> Restored:
         """Return what puts every turn back that something is kept of.
 
         Args:
             is_ours: Whether a call of this name is always kept.
+            form: How what was found is said to the model now.
         """
         edits: list[Edit] = []
+        items: set[int] = set()
         count = place = 0
-        turns = self._dialect.turns(self._request)
+        turns = self._turns
         while place < len(turns):
             turn, parts = turns[place], turns[place : place + 1]
             kept = self._kept(turn)
+            if kept is not None and kept.form not in ("text", form):
+                kept = None  # said in a way that this upstream does not know
             if kept is not None:
                 parts = _same_turn(turns[place:], kept)
             made = self._dialect.restored(self._request, turn, kept) if kept and parts else None
             if made is not None:
                 edits += made
                 edits += (self._request.removal(part.first, part.end) for part in parts[1:])
+                items.update(place for part in parts for place in range(part.first, part.end))
                 count += 1
             elif any(is_ours(name) for _, name, _ in turn.calls):
                 edits += self._dialect.lost(self._request, turn)
             place += len(parts) if made is not None else 1
-        return Restored(tuple(edits), count)
+        return Restored(tuple(edits), count, frozenset(items))
 
     def keep(self, turn: KeptTurn, text: str) -> None:
         """Keep what the model's history holds of the turn that answers this request.
@@ -90,6 +130,23 @@ class History:
             self._store.put(self._call_key(call_id, before), kept)
         if not turn.calls:
             self._store.put(self._text_key(text, before), kept)
+
+    def missing_answers(self) -> Iterator[Edit]:
+        """Yield the answers that a server misses which holds the conversation itself.
+
+        It knows of all calls of a turn, and the client only of those that it was handed.
+        """
+        given: set[str] = set()
+        for place, item in enumerate(self._request.items):
+            call_id = item.value.get("call_id")
+            if not isinstance(call_id, str) or len(call_id) < _STRONG_ID or call_id in given:
+                continue
+            kept = self._store.get(self._call_key(call_id, self._digests[place]))
+            found = None if kept is None else KeptTurn.load(kept)
+            if found is not None:
+                given.update(other for other, _, _ in found.calls)
+                for answer in found.answers:
+                    yield Edit(item.start, item.start, answer + self._request.separator)
 
     def _kept(self, turn: ClientTurn) -> KeptTurn | None:
         before = self._digests[turn.first]
@@ -115,6 +172,15 @@ class History:
             chain.update(self._said(item) + b"\n")
             digests.append(chain.hexdigest())
         return digests
+
+    def _begins(self) -> str:
+        """Return a digest of the conversation up to the first message of the user."""
+        if self._request.is_one_text:
+            return self._digests[1]
+        for place, item in enumerate(self._request.items):
+            if item.value.get("role") == "user":
+                return self._digests[place + 1]
+        return self._digests[0]
 
     def _said(self, item: Element) -> bytes:
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from toolfold import prompts
 from toolfold._json_values import parse, sendable
 from toolfold.answer import Answer
+from toolfold.providers import refuses_native
 from toolfold.proxy.dialects.dialect import Dialect
 from toolfold.proxy.exchange import Again, ExchangeReport, Finished
 from toolfold.proxy.folding import FoldedTools
@@ -35,6 +37,8 @@ class FoldedExchange:
         rounds_at_most: How often the model may search.
         drop_headers: Request headers that do not go up.
         set_headers: Request headers that go up with another value.
+        restored: How many turns of the history were put back.
+        otherwise: Opens the exchange for an upstream that does not defer, after all.
     """
 
     def __init__(
@@ -46,15 +50,17 @@ class FoldedExchange:
         history: History,
         *,
         rounds_at_most: int = ROUNDS_AT_MOST,
-        drop_headers: frozenset[str] = frozenset(),
         set_headers: Mapping[str, str] = MappingProxyType({}),
+        drop_headers: frozenset[str] = frozenset(),
         restored: int = 0,
+        otherwise: Callable[[], FoldedExchange | None] = lambda: None,
     ) -> None:
         self._dialect = dialect
         self._request = request
         self._edits = tuple(edits)
         self._tools = tools
         self._history = history
+        self._otherwise = otherwise
         self._rounds_at_most = rounds_at_most
         self._hidden: list[str] = []
         self._said: list[str] = []
@@ -97,7 +103,7 @@ class FoldedExchange:
         if answered and not handed and not turn.is_cut:
             return self._again(turn, answered)
         is_same = len(handed) == len(turn.calls) and all(one.is_same for one in handed)
-        is_ours = any(self._tools.is_folded(one.name) for one in handed)
+        is_ours = any(self._tools.is_folded(one.call.name) for one in handed)
         if self._hidden or is_ours or not is_same:
             self._keep(turn, handed, answered)
         if not self._hidden and is_same:
@@ -113,8 +119,19 @@ class FoldedExchange:
         return self._answer.broken(message)
 
     def refused(self, status: int, body: bytes) -> Again | None:
-        """Take an upstream's error: it is the client's."""
-        return None
+        """Take an upstream's error: it is the client's, but for one about deferred tools."""
+        if not self._tools.folded.is_native or not refuses_native(status, body) or self._said:
+            return None
+        self._history.remember(
+            replace(self._tools.conversation, session=self._tools.folded.refused())
+        )
+        other = self._otherwise()
+        if other is None:
+            return None
+        report = replace(other.report, rounds=self.report.rounds, usage=self.report.usage)
+        self._tools, self._edits, self.report = other._tools, other._edits, report
+        self._answer, self._hidden = other._answer, []
+        return Again(other.body)
 
     def _resolved(self, call: ModelCall, *, is_last: bool) -> HandedCall | AnsweredCall | None:
         """Return what a call comes to; None for one that was cut off."""
@@ -129,10 +146,16 @@ class FoldedExchange:
             self.report.searches += 1
             self.report.mistakes += resolved.is_error
             return AnsweredCall(call, resolved)
-        name = self._tools.client_name(resolved.tool)
+        name, namespace = self._tools.client_name(resolved.tool)
         arguments = sendable(dict(resolved.arguments)).decode()
-        is_same = name == call.name and _same(arguments, call.arguments)
-        return HandedCall(call, name, call.arguments if is_same else arguments, is_same)
+        is_same = _same(arguments, call.arguments)
+        return HandedCall(
+            call,
+            name,
+            call.arguments if is_same else arguments,
+            is_same and name == call.name and namespace == call.namespace,
+            namespace,
+        )
 
     def _again(self, turn: RoundTurn, answered: Sequence[AnsweredCall]) -> Again | Finished:
         if self.report.rounds > self._rounds_at_most:
@@ -151,10 +174,15 @@ class FoldedExchange:
             before=tuple(self._hidden),
             turn=tuple(turn.items),
             answers=self._dialect.answers(answered, self._tools.found_form),
+            form=self._tools.found_form,
         )
         self._history.keep(kept, "".join(self._said))
 
     def _finished(self, tail: bytes) -> Finished:
+        if self._tools.folded.is_native:
+            self._history.remember(self._tools.conversation)
+        if self._hidden:
+            self._history.alias(*self._answer.alias)
         return Finished(tail, self.report.headers())
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
+from toolfold._json_values import sendable
+from toolfold.providers import Provider
 from toolfold.proxy.dialects.anthropic_messages import AnthropicMessages
 from toolfold.proxy.dialects.dialect import Dialect
 from toolfold.proxy.dialects.openai_chat import OpenAIChat
 from toolfold.proxy.dialects.openai_responses import OpenAIResponses
 from toolfold.proxy.exchange import ProxyDialect, Refused, Untouched
-from toolfold.proxy.folding import ToolsRefusedError, folded_tools
+from toolfold.proxy.folding import FoldedTools, Folding, ToolsRefusedError
 from toolfold.proxy.history import History
-from toolfold.proxy.json_spans import UnreadableError
+from toolfold.proxy.json_spans import Edit, UnreadableError
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
+from toolfold.proxy.lowering import flat_names, has_own_search, spread
+from toolfold.proxy.offered import Lowered
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.scope import EVERYTHING, Scope
@@ -29,6 +34,9 @@ DIALECTS: Mapping[ProxyDialect, Dialect] = MappingProxyType(
     }
 )
 """How each API is spoken."""
+
+_BETAS = ("advanced-tool-use", "tool-search-tool", "inline-tools")
+"""What servers that only claim to be Anthropic's stumble over."""
 
 
 def open_exchange(
@@ -65,40 +73,140 @@ def open_exchange(
         request = ClientRequest.of(body, spoken.items_key)
     except UnreadableError:
         return _unread(spoken, body, scope)
-    if not request.tools or not request.has_conversation:
-        return Untouched(body)
+    opening = _Opening(
+        spoken, request, body, headers, settings, store, scope, host, owner, recover,
+        context_length, rounds_at_most,
+    )  # fmt: skip
     try:
-        tools = folded_tools(
-            request.text,
-            request.tools,
-            settings=settings,
-            scope=scope,
-            shape=spoken.shape,
-            headers=headers,
-            forced=spoken.forced(request.fields),
-            model=request.model,
-            context_length=context_length,
-        )
+        return opening.opened()
     except ToolsRefusedError as error:
         return Refused(400, spoken.error(f"toolfold: {error}", 400))
-    if tools is None:
-        return Untouched(body)
-    history = History(spoken, request, store, owner)
-    restored = history.restored(tools.is_folded)
-    return FoldedExchange(
-        spoken,
-        request,
-        (*restored.edits, request.tools_edit(tools.tools)),
-        tools,
-        history,
-        rounds_at_most=rounds_at_most,
-        restored=restored.turns,
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """One request on its way in; the fields are `open_exchange`'s."""
+
+    dialect: Dialect
+    request: ClientRequest
+    body: bytes
+    headers: Mapping[str, str]
+    settings: Settings
+    store: HistoryStore
+    scope: Scope
+    host: str
+    owner: str
+    recover: bool
+    context_length: int | None
+    rounds_at_most: int
+
+    def opened(self) -> FoldedExchange | Untouched | Refused:
+        """Return what becomes of the request."""
+        request, is_free = self.request, self.scope.holds_everything
+        if not request.has_conversation:
+            return self._passed("there is no conversation that can be read")
+        if not request.tools and not has_own_search(request):
+            return Untouched(self.body, "there are no tools")
+        why = self.dialect.why_untouched(request)
+        if why:
+            return self._thread() if is_free else self._passed(why)
+        understands = self._provider is not None and self._provider.support() is not None
+        if understands and has_own_search(request):
+            if is_free:
+                return Untouched(self.body, "the client searches, and the upstream defers")
+            understands = False  # what a scope leaves is said in plain tools
+        lowered = spread(request) if understands else self.dialect.lowered(request)
+        exchange = self._exchange(lowered)
+        return Untouched(self.body, "the gate is closed") if exchange is None else exchange
+
+    @property
+    def _provider(self) -> Provider | None:
+        api = self.dialect.api
+        return None if api is None else Provider.of(api, self.host, self.request.model)
+
+    def _exchange(self, lowered: Lowered, *, is_native: bool = True) -> FoldedExchange | None:
+        request = self.request
+        history = History(self.dialect, request, self.store, self.owner, self.headers)
+        folding = Folding(
+            lowered.tools,
+            self.settings,
+            self.scope,
+            self.dialect.shape,
+            self.headers,
+            self.dialect.forced(request),
+            self._provider,
+            request.model,
+            self.context_length,
+            history.conversation,
+        )
+        tools = folding.folded(is_native=is_native)
+        if tools is None and not lowered.edits and not lowered.is_changed:
+            return None
+        if tools is None:
+            tools = folding.plain()
+            if tools is None:
+                return None
+        else:
+            history.remember(tools.conversation)
+        restored = history.restored(tools.is_folded, tools.found_form)
+        spaced = [(name.namespace, name.name) for name in tools.spaced.values()]
+        changed = lowered.edits or flat_names(request, spaced)
+        edits = [edit for place, edit in changed if place not in restored.items]
+        return FoldedExchange(
+            self.dialect,
+            request,
+            (*restored.edits, *edits, self._tools_edit(tools)),
+            tools,
+            history,
+            rounds_at_most=self.rounds_at_most,
+            set_headers=self._betas(),
+            restored=restored.turns,
+            otherwise=lambda: self._exchange(self.dialect.lowered(request), is_native=False),
+        )
+
+    def _tools_edit(self, tools: FoldedTools) -> Edit:
+        if "tools" in self.request.document.members:
+            return self.request.tools_edit(tools.tools)
+        # Tools that came in with the conversation alone stand before it.
+        first = min(member.start for member in self.request.document.members.values())
+        at = self.request.text.index("{") + 1
+        assert at < first
+        return Edit(at, at, f'"tools":[{",".join(tools.tools)}],')
+
+    def _betas(self) -> Mapping[str, str]:
+        """Return the header that names betas, without those about tools."""
+        given = self.headers.get("anthropic-beta")
+        if given is None or self.dialect.name != "anthropic-messages":
+            return {}
+        kept = [beta for beta in given.split(",") if not beta.strip().startswith(_BETAS)]
+        left = ",".join(kept)
+        return {} if left == given else {"anthropic-beta": left}
+
+    def _thread(self) -> Untouched:
+        """Return a request about a conversation that the server holds, by the server's own ids."""
+        told = self.request.document.get("previous_response_id")
+        if not isinstance(told, str):
+            return Untouched(self.body, self.dialect.why_untouched(self.request))
+        history = History(self.dialect, self.request, self.store, self.owner, self.headers)
+        edits = list(history.missing_answers())
+        known = history.known_as(told)
+        if known != told:
+            member = self.request.document.members["previous_response_id"]
+            edits.append(Edit(member.start, member.end, sendable(known).decode()))
+        body = self.request.written(edits) if edits else self.body
+        return Untouched(body, "the server holds the conversation")
+
+    def _passed(self, why: str) -> Untouched | Refused:
+        """Return a request that cannot be read: a scope must know what is in it."""
+        if self.scope.holds_everything:
+            return Untouched(self.body, why)
+        message = f"toolfold: with this token, the request cannot be served: {why}"
+        return Refused(400, self.dialect.error(message, 400))
 
 
 def _unread(dialect: Dialect, body: bytes, scope: Scope) -> Untouched | Refused:
     """Return what becomes of a body that cannot be read: nobody knows what tools are in it."""
     if scope.holds_everything:
-        return Untouched(body)
+        return Untouched(body, "it is not a JSON object that can be read for certain")
     message = "toolfold: the request is not a JSON object that can be read"
     return Refused(400, dialect.error(message, 400))

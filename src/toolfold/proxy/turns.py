@@ -37,6 +37,9 @@ class ModelCall:
     is_search: bool = False
     """Whether it came as the provider's own kind of search."""
 
+    namespace: str = ""
+    """Where the model says that the tool is, in a dialect that has such."""
+
 
 @dataclass(frozen=True, slots=True)
 class RoundTurn:
@@ -92,9 +95,14 @@ class KeptTurn:
     answers: tuple[str, ...]
     """The answers to the other calls of that turn, to be joined with the client's results."""
 
+    form: str = "text"
+    """How what was found is said in it."""
+
     def dump(self) -> bytes:
         """Return it as a store keeps it."""
-        return compact_bytes([_VERSION, self.calls, self.before, self.turn, self.answers])
+        return compact_bytes(
+            [_VERSION, self.calls, self.before, self.turn, self.answers, self.form]
+        )
 
     @classmethod
     def load(cls, kept: bytes) -> KeptTurn | None:
@@ -103,10 +111,10 @@ class KeptTurn:
             value = parse(kept)
         except (ValueError, RecursionError):
             return None
-        if not is_array(value) or len(value) != 5 or value[0] != _VERSION:
+        if not is_array(value) or len(value) != 6 or value[0] != _VERSION:
             return None
         calls = tuple((str(call[0]), str(call[1]), str(call[2])) for call in value[1])
-        return cls(calls, *(tuple(map(str, part)) for part in value[2:]))
+        return cls(calls, *(tuple(map(str, part)) for part in value[2:5]), form=str(value[5]))
 
     def is_of(self, calls: Sequence[tuple[str, str, Json]]) -> bool:
         """Whether a client speaks of the calls it was handed, all of them, unchanged.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from toolfold._json_values import sendable
 from toolfold.proxy.dialects.dialect import AnswerWriter, ClientTurn
 from toolfold.proxy.dialects.messages_answers import MessageStream, WholeMessage
 from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit, Element, elements, members, separator_of, without
+from toolfold.proxy.lowering import lowered_messages
+from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
-from toolfold.tool import Json, Shape, is_array, is_object
+from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
 __all__ = ["AnthropicMessages"]
 
@@ -25,6 +27,15 @@ class AnthropicMessages:
     name: ProxyDialect = "anthropic-messages"
     shape: Shape = "anthropic"
     items_key = "messages"
+    api: ProviderApi | None = "anthropic-messages"
+
+    def lowered(self, request: ClientRequest) -> Lowered:
+        """Return the request without deferral."""
+        return lowered_messages(request)
+
+    def why_untouched(self, request: ClientRequest) -> str:
+        """Return nothing: every request may be folded."""
+        return ""
 
     def normal(self, item: Json) -> Json:
         """Return a message without its marks for the cache, which move on with every request."""
@@ -95,11 +106,10 @@ class AnthropicMessages:
         """Return the body of an error."""
         return sendable({"type": "error", "error": error_of(message, status)})
 
-    def forced(self, fields: Mapping[str, Json]) -> str:
+    def forced(self, request: ClientRequest) -> tuple[str, ...]:
         """Return the name of the tool that must be used, if one must."""
-        choice = fields.get("tool_choice")
-        name = choice.get("name") if is_object(choice) and choice.get("type") == "tool" else None
-        return name if isinstance(name, str) else ""
+        choice = request.document.get("tool_choice")
+        return (name,) if (name := name_of(choice)) else ()
 
 
 def error_of(message: str, status: int) -> dict[str, Json]:

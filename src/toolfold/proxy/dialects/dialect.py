@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.offered import Lowered
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, RoundTurn
 from toolfold.strategy import FoundForm
-from toolfold.tool import Json, Shape
+from toolfold.tool import Json, ProviderApi, Shape
 
 __all__ = ["AnswerWriter", "ClientTurn", "Dialect"]
 
@@ -84,6 +85,16 @@ class Dialect(Protocol):
     name: ProxyDialect
     shape: Shape
     items_key: str
+    api: ProviderApi | None
+    """What the providers' table calls it, where any provider of it defers tools."""
+
+    def lowered(self, request: ClientRequest) -> Lowered:
+        """Return a request as an upstream takes it that does not defer."""
+        ...
+
+    def why_untouched(self, request: ClientRequest) -> str:
+        """Return why a request of this kind is never folded; empty where it may be."""
+        ...
 
     def normal(self, item: Json) -> Json:
         """Return an item without what a client changes about it from request to request."""
@@ -126,6 +137,6 @@ class Dialect(Protocol):
         """Return the body of an error."""
         ...
 
-    def forced(self, fields: Mapping[str, Json]) -> str:
-        """Return the name of the tool that a request's `tool_choice` forces, if it forces one."""
+    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+        """Return the names of the tools that a request's `tool_choice` names."""
         ...

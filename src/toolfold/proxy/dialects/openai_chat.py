@@ -9,10 +9,12 @@ from toolfold.proxy.dialects.chat_answers import ChatStream, WholeChat
 from toolfold.proxy.dialects.dialect import AnswerWriter, ClientTurn
 from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.lowering import lowered_messages
+from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
-from toolfold.tool import Json, Shape, is_array, is_object
+from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
 __all__ = ["OpenAIChat"]
 
@@ -23,6 +25,16 @@ class OpenAIChat:
     name: ProxyDialect = "openai-chat"
     shape: Shape = "openai-chat"
     items_key = "messages"
+    api: ProviderApi | None = None
+
+    def lowered(self, request: ClientRequest) -> Lowered:
+        """Return the request: this API has no deferral of its own."""
+        return lowered_messages(request)
+
+    def why_untouched(self, request: ClientRequest) -> str:
+        """Return why a request is never folded."""
+        count = request.document.get("n")
+        return "it asks for several answers" if isinstance(count, int) and count > 1 else ""
 
     def normal(self, item: Json) -> Json:
         """Return a message as it is: clients of this API change nothing about the old ones."""
@@ -71,12 +83,14 @@ class OpenAIChat:
         """Return the body of an error."""
         return sendable({"error": error_of(message, status)})
 
-    def forced(self, fields: Mapping[str, Json]) -> str:
-        """Return the name of the function that must be called, if one must."""
-        choice = fields.get("tool_choice")
-        function = choice.get("function") if is_object(choice) else None
-        name = function.get("name") if is_object(function) else None
-        return name if isinstance(name, str) else ""
+    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+        """Return the names of the functions that `tool_choice` names."""
+        choice = request.document.get("tool_choice")
+        if not is_object(choice):
+            return ()
+        allowed = choice.get("allowed_tools")
+        tools = allowed.get("tools") if is_object(allowed) else None
+        return tuple(filter(None, map(name_of, [choice, *(tools if is_array(tools) else ())])))
 
 
 def error_of(message: str, status: int) -> dict[str, Json]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from toolfold._json_values import sendable
 from toolfold.proxy.dialects.dialect import AnswerWriter, ClientTurn
@@ -10,10 +10,12 @@ from toolfold.proxy.dialects.openai_chat import error_of, text_of
 from toolfold.proxy.dialects.responses_answers import ResponseStream, WholeResponse
 from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.lowering import lowered_responses
+from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
-from toolfold.tool import Json, Shape, is_object
+from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
 __all__ = ["OpenAIResponses", "is_models"]
 
@@ -27,6 +29,18 @@ class OpenAIResponses:
     name: ProxyDialect = "openai-responses"
     shape: Shape = "openai-responses"
     items_key = "input"
+    api: ProviderApi | None = "openai-responses"
+
+    def lowered(self, request: ClientRequest) -> Lowered:
+        """Return the request without deferral, namespaces and tools that come in later."""
+        return lowered_responses(request)
+
+    def why_untouched(self, request: ClientRequest) -> str:
+        """Return why a request is never folded."""
+        document = request.document
+        if document.get("previous_response_id") or document.get("conversation"):
+            return "the server holds the conversation"
+        return "it is answered in the background" if document.get("background") is True else ""
 
     def normal(self, item: Json) -> Json:
         """Return an item as it is: clients of this API change nothing about the old ones."""
@@ -83,11 +97,11 @@ class OpenAIResponses:
         """Return the body of an error."""
         return sendable({"error": error_of(message, status)})
 
-    def forced(self, fields: Mapping[str, Json]) -> str:
-        """Return the name of the function that must be called, if one must."""
-        choice = fields.get("tool_choice")
-        name = choice.get("name") if is_object(choice) else None
-        return name if isinstance(name, str) else ""
+    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+        """Return the names of the functions that `tool_choice` names."""
+        choice = request.document.get("tool_choice")
+        tools = choice.get("tools") if is_object(choice) else None
+        return tuple(filter(None, map(name_of, [choice, *(tools if is_array(tools) else ())])))
 
 
 def is_models(item: Json) -> bool:

@@ -7,7 +7,7 @@ and one end, which holds all items that it saw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.dialects.events import EVENT_LIMIT, event, read_event, rewritten
@@ -86,7 +86,7 @@ class ResponseStream:
             out.append(self._message(note))
         own = {str(item.get("call_id") or ""): item for item in self._waiting.values()}
         out += [
-            self._call({**own.get(one.call.id, {}), **call_item(one)})
+            self._call(call_item(one, own.get(one.call.id, {})))
             for one in handed
             if not one.call.is_out
         ]
@@ -267,7 +267,7 @@ class WholeResponse:
             if not _is_call(item):
                 output.append(item)
             elif (one := ours.get(str(item.get("call_id") or ""))) is not None:
-                output.append({**item, **call_item(one)})
+                output.append(call_item(one, item))
         output += [note_item(note)] if note else []
         return sendable({**self._response, "output": output})
 
@@ -286,9 +286,16 @@ class WholeResponse:
         return sendable({"error": error})
 
 
-def call_item(one: HandedCall) -> dict[str, Json]:
-    """Return a call for the client."""
+def call_item(one: HandedCall, own: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a call for the client.
+
+    Args:
+        one: The call.
+        own: The model's item of it.
+    """
+    kept = {key: value for key, value in own.items() if key != "namespace"}
     item: dict[str, Json] = {
+        **kept,
         "type": "function_call",
         "call_id": one.call.id,
         "name": one.name,
@@ -320,6 +327,7 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str], *, is_kept: bool) -
     """
     native: Json = reply.message.native[0] if reply.message.native else {}
     items: list[dict[str, Json]] = [item for item in native.get("output", ()) if is_object(item)]
+    spaces = {str(item.get("call_id")): str(item.get("namespace") or "") for item in items}
     searches = {item.get("call_id") for item in items if item.get("type") == "tool_search_call"}
     calls = tuple(
         ModelCall(
@@ -329,6 +337,7 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str], *, is_kept: bool) -
             place=place,
             is_out=call.id in out,
             is_search=call.id in searches,
+            namespace=spaces.get(call.id, ""),
         )
         for place, call in enumerate(reply.message.calls)
     )

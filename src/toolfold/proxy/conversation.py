@@ -1,0 +1,113 @@
+"""What holds for a whole conversation: how its tools were folded, and the very bytes of it.
+
+A conversation is known by how it begins: its first messages, up to the first of the user, and
+what a client says to name it. Its beginning may be another's, too, so what is kept is read only
+by requests in which the model has spoken already, and written by every one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from toolfold._json_values import compact_bytes, parse
+from toolfold.session import SentArray, Session
+from toolfold.tool import Json, is_array, is_object
+
+__all__ = ["Conversation", "conversation_key"]
+
+_VERSION = 1
+_NAMES = ("x-claude-code-session-id", "session-id", "session_id", "thread-id", "x-session-id")
+"""Headers in which clients name a conversation."""
+
+Form = Literal["bridge", "native"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """How a conversation's tools were folded."""
+
+    prefix: str
+    """What the names of our tools begin with."""
+
+    ours: tuple[str, ...]
+    """Our tools, as JSON texts; none where the session has them."""
+
+    session: Session = field(default_factory=Session)
+
+    def dump(self) -> bytes:
+        """Return it as a store keeps it."""
+        return compact_bytes([_VERSION, self.prefix, self.ours, _written(self.session)])
+
+    @classmethod
+    def load(cls, kept: bytes | None) -> Conversation | None:
+        """Return what a store kept, or None where that cannot be read."""
+        try:
+            value = parse(kept) if kept is not None else None
+            if not is_array(value) or value[0] != _VERSION:
+                return None
+            return cls(str(value[1]), tuple(map(str, value[2])), _session(value[3]))
+        except (ValueError, RecursionError, KeyError, TypeError, IndexError):
+            return None
+
+
+def conversation_key(begins: str, headers: Mapping[str, str], named: Json = None) -> str:
+    """Return what a conversation is kept under.
+
+    Args:
+        begins: A digest of its beginning and of whose it is.
+        headers: The headers of a request, their names in lower case.
+        named: What the request itself calls it.
+    """
+    names = [headers[name] for name in _NAMES if name in headers]
+    names.append(named if isinstance(named, str) else "")
+    whole = "\0".join(("conversation", begins, *names)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(whole).hexdigest()
+
+
+def _written(session: Session) -> Json:
+    sent = session.sent
+    return {
+        "revealed": session.revealed,
+        "defined": session.defined,
+        "bridged": session.bridged,
+        "breaks": session.breaks,
+        "refused": session.refused,
+        "sent": None
+        if sent is None
+        else {
+            "api": sent.api,
+            "strategy": sent.strategy,
+            "digest": sent.digest,
+            "records": sent.records,
+            "deferred": sorted(sent.deferred),
+            "guidance": sent.guidance,
+        },
+    }
+
+
+def _session(value: Json) -> Session:
+    sent = value["sent"]
+    return Session(
+        revealed=tuple(map(str, value["revealed"])),
+        defined=_pairs(value["defined"]),
+        bridged=bool(value["bridged"]),
+        breaks=int(value["breaks"]),
+        refused=tuple(map(str, value["refused"])),
+        sent=SentArray(
+            str(sent["api"]),
+            str(sent["strategy"]),
+            str(sent["digest"]),
+            _pairs(sent["records"]),
+            frozenset(map(str, sent["deferred"])),
+            str(sent["guidance"]),
+        )
+        if is_object(sent)
+        else None,
+    )
+
+
+def _pairs(value: Json) -> tuple[tuple[str, str], ...]:
+    return tuple((str(one), str(other)) for one, other in value)
