@@ -1,0 +1,46 @@
+"""Known clients: their own tools stay open, wherever they stand in a request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from support.proxying import Asked, Between, Call, Say, mcp_tools, named
+
+CODEX = {"user-agent": "codex_exec/0.166.0 (Linux; x86_64)", "session-id": "1"}
+SHAPE = "openai-responses"
+
+
+def space(name: str, *tools: Any) -> dict[str, Any]:
+    return {"type": "namespace", "name": name, "description": "", "tools": list(tools)}
+
+
+def of_codex(*more: Any) -> bytes:
+    own = [named(SHAPE, "exec_command"), space("multi_agent_v1", named(SHAPE, "close_agent"))]
+    said = {"type": "message", "role": "user", "content": "hi"}
+    return json.dumps({"model": "m", "tools": [*own, *more], "input": [said]}).encode()
+
+
+def test_codexs_own_namespace_stays_open_and_a_call_of_it_goes_back_to_its_place() -> None:
+    files = [{**tool, "name": tool["name"][11:]} for tool in mcp_tools(SHAPE)]
+
+    def play(asked: Asked) -> list[Any]:
+        return [Call("multi_agent_v1__close_agent", {"path": "a"})]
+
+    wire = Between(play)
+    _, _, body = wire.answer("/v1/responses", of_codex(space("mcp__files", *files)), CODEX)
+
+    [asked] = wire.asked
+    bridge = ["tool_search", "tool_describe", "tool_call"]
+    assert asked.names == ["exec_command", "multi_agent_v1__close_agent", *bridge]
+    [call] = json.loads(body)["output"]
+    assert (call["namespace"], call["name"]) == ("multi_agent_v1", "close_agent")
+
+
+def test_codex_without_mcp_servers_keeps_all_of_its_tools() -> None:
+    body = of_codex(named(SHAPE, "a_tool_of_a_later_version"))
+    wire = Between(lambda asked: [Say("ok")])
+    wire.answer("/v1/responses", body, CODEX)
+    [asked] = wire.asked
+    names = ["exec_command", "multi_agent_v1__close_agent", "a_tool_of_a_later_version"]
+    assert asked.names == names
