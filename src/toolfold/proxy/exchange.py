@@ -93,7 +93,7 @@ class ExchangeReport:
     """Calls that went to the client."""
 
     recovered: int = 0
-    """Of those: calls that the model wrote as text."""
+    """Calls that the model wrote as text."""
 
     restored: int = 0
     """Turns of the history that were put back."""

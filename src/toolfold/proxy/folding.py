@@ -77,6 +77,11 @@ class FoldedTools:
             return False
         return name in bridge.catalog and name not in bridge.folded
 
+    def is_known(self, name: str) -> bool:
+        """Whether a call of this name would be one of something that is offered."""
+        bridge = self.folded.bridge
+        return name in self.aside or bridge.role(name) is not None or name in bridge.catalog
+
     def is_folded(self, name: str) -> bool:
         """Whether a tool of this name is one that the model does not see in full."""
         return name in self.folded.bridge.folded

@@ -69,6 +69,11 @@ class History:
         self._conversation = conversation_key(self._begins(), headers, named)
 
     @property
+    def digest(self) -> str:
+        """Names the conversation as it stands."""
+        return self._digests[-1]
+
+    @property
     def conversation(self) -> Conversation | None:
         """How the conversation's tools were folded, where the model has spoken in it before."""
         return Conversation.load(self._store.get(self._conversation)) if self._turns else None

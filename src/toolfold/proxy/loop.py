@@ -15,6 +15,7 @@ from toolfold.proxy.exchange import Again, ExchangeReport, Finished
 from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
@@ -38,6 +39,7 @@ class FoldedExchange:
         drop_headers: Request headers that do not go up.
         set_headers: Request headers that go up with another value.
         restored: How many turns of the history were put back.
+        recovery: What reads calls that the model writes as text, where that is to be.
         otherwise: Opens the exchange for an upstream that does not defer, after all.
     """
 
@@ -53,6 +55,7 @@ class FoldedExchange:
         set_headers: Mapping[str, str] = MappingProxyType({}),
         drop_headers: frozenset[str] = frozenset(),
         restored: int = 0,
+        recovery: Recovery | None = None,
         otherwise: Callable[[], FoldedExchange | None] = lambda: None,
     ) -> None:
         self._dialect = dialect
@@ -68,7 +71,7 @@ class FoldedExchange:
         self.set_headers = set_headers
         self.is_streamed = request.is_streamed
         self.body = request.written(edits)
-        self._answer = dialect.writer(request, streamed=self.is_streamed, is_open=tools.is_open)
+        self._answer = dialect.writer(request, is_open=tools.is_open, recovery=recovery)
         told = tools.folded.report
         self.report = ExchangeReport(
             tools_before=told.tools_before,
@@ -100,9 +103,11 @@ class FoldedExchange:
             elif one is not None:
                 answered.append(one)
         self.report.handed += len(handed)
+        self.report.recovered += sum(call.is_text for call in turn.calls)
         if answered and not handed and not turn.is_cut:
             return self._again(turn, answered)
         is_same = len(handed) == len(turn.calls) and all(one.is_same for one in handed)
+        is_same = is_same and not any(call.is_text for call in turn.calls)
         is_ours = any(self._tools.is_folded(one.call.name) for one in handed)
         if self._hidden or is_ours or not is_same:
             self._keep(turn, handed, answered)

@@ -19,6 +19,7 @@ from toolfold.proxy.json_spans import Edit, UnreadableError
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
 from toolfold.proxy.lowering import flat_names, has_own_search, spread
 from toolfold.proxy.offered import Lowered
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.scope import EVERYTHING, Scope
@@ -152,6 +153,7 @@ class _Opening:
         spaced = [(name.namespace, name.name) for name in tools.spaced.values()]
         changed = lowered.edits or flat_names(request, spaced)
         edits = [edit for place, edit in changed if place not in restored.items]
+        betas = self._betas()
         return FoldedExchange(
             self.dialect,
             request,
@@ -159,10 +161,18 @@ class _Opening:
             tools,
             history,
             rounds_at_most=self.rounds_at_most,
-            set_headers=self._betas(),
+            set_headers={"anthropic-beta": betas} if betas else {},
+            drop_headers=frozenset({"anthropic-beta"} if betas == "" else ()),
             restored=restored.turns,
+            recovery=self._recovery(tools, history),
             otherwise=lambda: self._exchange(self.dialect.lowered(request), is_native=False),
         )
+
+    def _recovery(self, tools: FoldedTools, history: History) -> Recovery | None:
+        if not self.recover:
+            return None
+        items = [item.value for item in self.request.items] or [self.request.document.get("input")]
+        return Recovery(tools.is_known, items, history.digest)
 
     def _tools_edit(self, tools: FoldedTools) -> Edit:
         if "tools" in self.request.document.members:
@@ -173,14 +183,14 @@ class _Opening:
         assert at < first
         return Edit(at, at, f'"tools":[{",".join(tools.tools)}],')
 
-    def _betas(self) -> Mapping[str, str]:
-        """Return the header that names betas, without those about tools."""
+    def _betas(self) -> str | None:
+        """Return the betas that are named without those about tools; None where that is all."""
         given = self.headers.get("anthropic-beta")
         if given is None or self.dialect.name != "anthropic-messages":
-            return {}
+            return None
         kept = [beta for beta in given.split(",") if not beta.strip().startswith(_BETAS)]
         left = ",".join(kept)
-        return {} if left == given else {"anthropic-beta": left}
+        return None if left == given else left
 
     def _thread(self) -> Untouched:
         """Return a request about a conversation that the server holds, by the server's own ids."""

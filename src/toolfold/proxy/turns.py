@@ -37,6 +37,9 @@ class ModelCall:
     is_search: bool = False
     """Whether it came as the provider's own kind of search."""
 
+    is_text: bool = False
+    """Whether the model wrote it as text."""
+
     namespace: str = ""
     """Where the model says that the tool is, in a dialect that has such."""
 

@@ -27,7 +27,7 @@ from toolfold.runtime.model import (
 )
 from toolfold.tokens import estimate
 
-__all__ = ["read_reply"]
+__all__ = ["ReplyText", "read_reply"]
 
 _REPEAT_STRIDE = 400
 _TAGS = (
@@ -58,7 +58,7 @@ async def read_reply(
     Raises:
         ModelError: The model cannot be reached, or refuses the request.
     """
-    text = _Text(show)
+    text = ReplyText(show)
     stream = model.stream(request)
     try:
         reply = await _whole(stream, text)
@@ -81,7 +81,7 @@ async def read_reply(
     return reply
 
 
-async def _whole(stream: AsyncIterator[TextDelta | Reply], text: _Text) -> Reply | None:
+async def _whole(stream: AsyncIterator[TextDelta | Reply], text: ReplyText) -> Reply | None:
     async for event in stream:
         if isinstance(event, Reply):
             return event
@@ -91,7 +91,7 @@ async def _whole(stream: AsyncIterator[TextDelta | Reply], text: _Text) -> Reply
     return None
 
 
-class _Text:
+class ReplyText:
     """The text of a reply so far, and how much of it was shown.
 
     It is read in states, so that no character is looked at again for every piece: at a

@@ -11,6 +11,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit, Element, elements, members, separator_of, without
 from toolfold.proxy.lowering import lowered_messages
 from toolfold.proxy.offered import Lowered, name_of
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
@@ -97,10 +98,16 @@ class AnthropicMessages:
         return (f'{{"role":"user","content":[{",".join(answers)}]}}',)
 
     def writer(
-        self, request: ClientRequest, *, streamed: bool, is_open: Callable[[str], bool]
+        self,
+        request: ClientRequest,
+        *,
+        is_open: Callable[[str], bool],
+        recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
-        return MessageStream(is_open) if streamed else WholeMessage()
+        if request.is_streamed:
+            return MessageStream(is_open, recovery)
+        return WholeMessage(recovery)
 
     def error(self, message: str, status: int) -> bytes:
         """Return the body of an error."""

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.dialects.events import EVENT_LIMIT, event, read_event, rewritten
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
+from toolfold.runtime._replies import ReplyText
 from toolfold.runtime.clients._endpoint import Whole
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
@@ -27,9 +29,14 @@ _CUT = frozenset({"length", "refused"})
 
 
 class ChatStream:
-    """A streamed answer."""
+    """A streamed answer.
 
-    def __init__(self) -> None:
+    Args:
+        recovery: What reads calls that the model writes as text, where that is to be.
+    """
+
+    def __init__(self, recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
         self._first: dict[str, Json] = {}
         self._last: dict[str, Json] = {}
         self._round = 0
@@ -48,6 +55,9 @@ class ChatStream:
         self._is_done = self._is_foreign = False
         self._says = False
         self._rest = b""
+        self._told: list[str] = []
+        self._gate = None if self._recovery is None else ReplyText(self._told.append)
+        self._gone = 0
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a stream; return what the client gets of it now."""
@@ -63,7 +73,21 @@ class ChatStream:
         self._rest = b"".join(map(self._event, self._events.close()))
         if self._is_foreign or not self._reader.is_begun:
             return None
-        return round_turn(self._reader.reply())
+        reply = self._reader.reply()
+        if self._gate is None or self._recovery is None:
+            return round_turn(reply)
+        calls = recovered(self._recovery, reply)
+        if not calls:
+            self._gate.release()
+            self._rest += self._chunk({"content": rest}) if (rest := self._passed()) else b""
+            return round_turn(reply)
+        return called_turn(reply, "".join(self._told), calls)
+
+    def _passed(self) -> str:
+        """Return the text that may be shown and was not yet."""
+        text = "".join(self._told[self._gone :])
+        self._gone = len(self._told)
+        return text
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -138,6 +162,12 @@ class ChatStream:
             if is_object(chunk.get("usage")):
                 kept = {key: value for key, value in chunk.items() if key != "choices"}
                 self._usage = {**kept, "choices": []}
+        content = delta.get("content")
+        if self._gate is not None and isinstance(content, str) and content:
+            self._gate.add(content)
+            delta = {**delta, "content": self._passed()}
+            if not calls and not finish:
+                return self._later(chunk, choice, delta)
         if not calls and not finish:
             if self._round == 1:
                 self._says = self._says or bool(delta.get("content"))
@@ -184,9 +214,14 @@ class ChatStream:
 
 
 class WholeChat:
-    """An answer in one piece."""
+    """An answer in one piece.
 
-    def __init__(self) -> None:
+    Args:
+        recovery: What reads calls that the model writes as text, where that is to be.
+    """
+
+    def __init__(self, recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
         self._body = b""
         self._messages: list[dict[str, Json]] = []
         self._answer: dict[str, Json] = {}
@@ -214,8 +249,10 @@ class WholeChat:
         if not is_object(message):
             return None
         self._answer = value
-        self._messages.append(message)
-        return round_turn(reader.reply())
+        reply = reader.reply()
+        calls = recovered(self._recovery, reply) if self._recovery is not None else ()
+        self._messages.append({**message, "content": None} if calls else message)
+        return called_turn(reply, "", calls) if calls else round_turn(reply)
 
     def as_it_came(self) -> bytes:
         """Return the last answer."""
@@ -289,6 +326,29 @@ def round_turn(reply: Reply) -> RoundTurn:
         ]
     text = sendable(message).decode()
     return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in _CUT)
+
+
+def recovered(recovery: Recovery, reply: Reply) -> tuple[ModelCall, ...]:
+    """Return the calls that a reply wrote as text, where it made none."""
+    if reply.message.calls or reply.stop == "refused":
+        return ()
+    return recovery.calls(reply.message.text, "call_")
+
+
+def called_turn(reply: Reply, text: str, calls: Sequence[ModelCall]) -> RoundTurn:
+    """Return a turn whose calls were written as text, as if they had been made.
+
+    Args:
+        reply: The reply.
+        text: What of its text is none of a call.
+        calls: The calls.
+    """
+    message: dict[str, Json] = {
+        "role": "assistant",
+        "content": text or None,
+        "tool_calls": [_record(call, call.name, call.arguments) for call in calls],
+    }
+    return RoundTurn((sendable(message).decode(),), calls, text, reply.usage)
 
 
 def _record(call: ModelCall, name: str, arguments: str) -> dict[str, Json]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.offered import Lowered
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, RoundTurn
 from toolfold.strategy import FoundForm
@@ -128,9 +129,19 @@ class Dialect(Protocol):
         ...
 
     def writer(
-        self, request: ClientRequest, *, streamed: bool, is_open: Callable[[str], bool]
+        self,
+        request: ClientRequest,
+        *,
+        is_open: Callable[[str], bool],
+        recovery: Recovery | None = None,
     ) -> AnswerWriter:
-        """Return what reads the upstream's rounds and writes the client's answer."""
+        """Return what reads the upstream's rounds and writes the client's answer.
+
+        Args:
+            request: The client's request.
+            is_open: Whether a call of this name is the client's own business.
+            recovery: What reads calls that the model writes as text, where that is to be.
+        """
         ...
 
     def error(self, message: str, status: int) -> bytes:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.dialects.events import EVENT_LIMIT, event, read_event, rewritten
+from toolfold.proxy.dialects.held_text import HeldText
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.runtime.clients._anthropic_reader import MessagesReader
@@ -31,9 +33,11 @@ class MessageStream:
 
     Args:
         is_open: Whether a call of this name is the client's own business.
+        recovery: What reads calls that the model writes as text, where that is to be.
     """
 
-    def __init__(self, is_open: Callable[[str], bool]) -> None:
+    def __init__(self, is_open: Callable[[str], bool], recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
         self._is_open = is_open
         self._round = 0
         self._next = 0
@@ -52,6 +56,7 @@ class MessageStream:
         self._delta: dict[str, Json] = {}
         self._is_foreign = False
         self._rest = b""
+        self._gate = None if self._recovery is None else HeldText()
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a stream; return what the client gets of it now."""
@@ -67,7 +72,17 @@ class MessageStream:
         self._rest = b"".join(map(self._event, self._events.close()))
         if self._is_foreign or not self._reader.is_begun:
             return None
-        return round_turn(self._reader.reply(), self._out)
+        reply = self._reader.reply()
+        calls = recovered(self._recovery, reply)
+        if calls:
+            return called_turn(reply, calls)
+        self._rest += self._released()
+        return round_turn(reply, self._out)
+
+    def _released(self) -> bytes:
+        """Return what was held as it might have been the text of a call."""
+        held = self._gate.released() if self._gate is not None else ()
+        return b"".join(self._placed(*one) for one in held)
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -127,6 +142,8 @@ class MessageStream:
                 return rewritten(came) if self._round == 1 else b""
             case "content_block_start":
                 return self._started(came, content)
+            case "content_block_delta" | "content_block_stop" if self._holds(content):
+                return self._told(came, content)
             case "content_block_delta" | "content_block_stop":
                 if content.get("index") in self._waiting:
                     self._held.append((came, content))
@@ -150,7 +167,21 @@ class MessageStream:
                 self._held.append((came, content))
                 return b""
             self._out.add(str(block.get("id") or ""))
+        if self._gate is not None and is_object(block) and block.get("type") == "text":
+            self._gate.places.add(content.get("index"))
+            return self._told(came, {**content})
         return self._placed(came, content)
+
+    def _holds(self, content: dict[str, Json]) -> bool:
+        """Whether an event is of a block of text that may yet be a call."""
+        return self._gate is not None and content.get("index") in self._gate.places
+
+    def _told(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
+        assert self._gate is not None
+        delta = content.get("delta")
+        text = delta.get("text") if is_object(delta) else None
+        held = self._gate.add(text if isinstance(text, str) else "", (came, content))
+        return b"".join(self._placed(*one) for one in held)
 
     def _placed(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
         """Return an event with its block's place in the client's message."""
@@ -179,9 +210,14 @@ class MessageStream:
 
 
 class WholeMessage:
-    """An answer in one piece."""
+    """An answer in one piece.
 
-    def __init__(self) -> None:
+    Args:
+        recovery: What reads calls that the model writes as text, where that is to be.
+    """
+
+    def __init__(self, recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
         self._body = b""
         self._message: dict[str, Json] = {}
         self._seen: list[Json] = []
@@ -207,7 +243,13 @@ class WholeMessage:
         if not is_object(message) or not is_array(message.get("content")):
             return None
         self._message, self._content = message, message["content"]
-        return round_turn(reader.reply(), frozenset())
+        reply = reader.reply()
+        calls = recovered(self._recovery, reply)
+        if not calls:
+            return round_turn(reply, frozenset())
+        kept = [block for block in message["content"] if not _is_text(block)]
+        self._content = [*kept, *(_block(call) for call in calls)]
+        return called_turn(reply, calls)
 
     def as_it_came(self) -> bytes:
         """Return the last answer; with what was said before it, where there is anything."""
@@ -265,6 +307,30 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str]) -> RoundTurn:
     blocks = [block for block in reply.message.native if not _is_blank(block)]
     text = sendable({"role": "assistant", "content": blocks}).decode()
     return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in _CUT)
+
+
+def recovered(recovery: Recovery | None, reply: Reply) -> tuple[ModelCall, ...]:
+    """Return the calls that a reply wrote as text, where it made none."""
+    if recovery is None or reply.message.calls or reply.stop == "refused":
+        return ()
+    return recovery.calls(reply.message.text, "toolu_")
+
+
+def called_turn(reply: Reply, calls: Sequence[ModelCall]) -> RoundTurn:
+    """Return a turn whose calls were written as text, as if they had been made."""
+    kept = [block for block in reply.message.native if not _is_text(block)]
+    content = [*kept, *(_block(call) for call in calls)]
+    text = sendable({"role": "assistant", "content": content}).decode()
+    return RoundTurn((text,), calls, "", reply.usage)
+
+
+def _block(call: ModelCall) -> dict[str, Json]:
+    given = parse(arguments_text(call.arguments) or "{}")
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+
+
+def _is_text(block: Json) -> bool:
+    return is_object(block) and block.get("type") == "text"
 
 
 def _is_call(block: Json) -> bool:

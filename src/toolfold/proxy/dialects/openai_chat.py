@@ -11,6 +11,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.lowering import lowered_messages
 from toolfold.proxy.offered import Lowered, name_of
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
@@ -74,10 +75,14 @@ class OpenAIChat:
         return tuple(answers)
 
     def writer(
-        self, request: ClientRequest, *, streamed: bool, is_open: Callable[[str], bool]
+        self,
+        request: ClientRequest,
+        *,
+        is_open: Callable[[str], bool],
+        recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
-        return ChatStream() if streamed else WholeChat()
+        return ChatStream(recovery) if request.is_streamed else WholeChat(recovery)
 
     def error(self, message: str, status: int) -> bytes:
         """Return the body of an error."""

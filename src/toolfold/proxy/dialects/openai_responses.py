@@ -12,6 +12,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.lowering import lowered_responses
 from toolfold.proxy.offered import Lowered, name_of
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
@@ -87,11 +88,17 @@ class OpenAIResponses:
         return tuple(answers)
 
     def writer(
-        self, request: ClientRequest, *, streamed: bool, is_open: Callable[[str], bool]
+        self,
+        request: ClientRequest,
+        *,
+        is_open: Callable[[str], bool],
+        recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
         is_kept = request.document.get("store") is not False
-        return ResponseStream(is_open, is_kept) if streamed else WholeResponse(is_kept)
+        if request.is_streamed:
+            return ResponseStream(is_open, is_kept, recovery)
+        return WholeResponse(is_kept, recovery)
 
     def error(self, message: str, status: int) -> bytes:
         """Return the body of an error."""

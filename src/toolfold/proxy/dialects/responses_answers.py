@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.dialects.events import EVENT_LIMIT, event, read_event, rewritten
+from toolfold.proxy.dialects.held_text import HeldText
+from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime.clients._endpoint import Whole
 from toolfold.runtime.clients._failure import Failure
@@ -33,9 +35,13 @@ class ResponseStream:
     Args:
         is_open: Whether a call of this name is the client's own business.
         is_kept: Whether the server keeps what it sends.
+        recovery: What reads calls that the model writes as text, where that is to be.
     """
 
-    def __init__(self, is_open: Callable[[str], bool], is_kept: bool) -> None:
+    def __init__(
+        self, is_open: Callable[[str], bool], is_kept: bool, recovery: Recovery | None = None
+    ) -> None:
+        self._recovery = recovery
         self._is_open = is_open
         self._is_kept = is_kept
         self._round = 0
@@ -57,6 +63,7 @@ class ResponseStream:
         self._end: tuple[ServerSentEvent, dict[str, Json]] | None = None
         self._is_foreign = False
         self._rest = b""
+        self._gate = None if self._recovery is None else HeldText()
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a stream; return what the client gets of it now."""
@@ -72,7 +79,13 @@ class ResponseStream:
         self._rest = b"".join(map(self._event, self._events.close()))
         if self._is_foreign or self._end is None:
             return None
-        return round_turn(self._reader.reply(), self._out, is_kept=self._is_kept)
+        reply = self._reader.reply()
+        calls = recovered(self._recovery, reply)
+        if calls:
+            return called_turn(reply, calls)
+        held = self._gate.released() if self._gate is not None else ()
+        self._rest += b"".join(self._placed(*one) for one in held)
+        return round_turn(reply, self._out, is_kept=self._is_kept)
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -130,6 +143,10 @@ class ResponseStream:
         if kind in _ENDINGS:
             self._end = (came, content)
             return b""
+        return self._item_event(came, content, kind)
+
+    def _item_event(self, came: ServerSentEvent, content: dict[str, Json], kind: Json) -> bytes:
+        """Return what goes out of an event about an item."""
         index, item = content.get("output_index"), content.get("item")
         if is_object(item) and kind == "response.output_item.added" and self._waits(item):
             self._waiting[index] = item
@@ -138,7 +155,15 @@ class ResponseStream:
                 self._waiting[index] = item
             self._held.append((came, content))
             return b""
-        return self._placed(came, content)
+        if self._gate is None:
+            return self._placed(came, content)
+        if _is_message(item):
+            self._gate.places.add(index)
+        if index not in self._gate.places:
+            return self._placed(came, content)
+        said = content.get("delta") if kind == "response.output_text.delta" else ""
+        held = self._gate.add(said if isinstance(said, str) else "", (came, content))
+        return b"".join(self._placed(*one) for one in held)
 
     def _waits(self, item: dict[str, Json]) -> bool:
         """Whether an item is a call that may be ours."""
@@ -224,9 +249,11 @@ class WholeResponse:
 
     Args:
         is_kept: Whether the server keeps what it sends.
+        recovery: What reads calls that the model writes as text, where that is to be.
     """
 
-    def __init__(self, is_kept: bool) -> None:
+    def __init__(self, is_kept: bool, recovery: Recovery | None = None) -> None:
+        self._recovery = recovery
         self._is_kept = is_kept
         self._body = b""
         self._response: dict[str, Json] = {}
@@ -253,7 +280,13 @@ class WholeResponse:
         if not is_object(response) or not is_array(response.get("output")):
             return None
         self._response, self._output = response, response["output"]
-        return round_turn(reader.reply(), frozenset(), is_kept=self._is_kept)
+        reply = reader.reply()
+        calls = recovered(self._recovery, reply)
+        if calls:
+            kept = [item for item in response["output"] if not _is_message(item)]
+            self._output = [*kept, *map(_item, calls)]
+            return called_turn(reply, calls)
+        return round_turn(reply, frozenset(), is_kept=self._is_kept)
 
     def as_it_came(self) -> bytes:
         """Return the last answer."""
@@ -344,19 +377,37 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str], *, is_kept: bool) -
     if not items:
         text = reply.message.text
         items = [{"role": "assistant", "content": text}] if text.strip() else []
-        items += [
-            {
-                "type": "function_call",
-                "call_id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-            }
-            for call in calls
-        ]
+        items += map(_item, calls)
     elif not is_kept and not all(map(_goes_back, items)):
         items = [_unsealed(item) for item in items if item.get("type") != "reasoning"]
     texts = tuple(sendable(item).decode() for item in items)
     return RoundTurn(texts, calls, reply.message.text, reply.usage, reply.stop in _CUT)
+
+
+def recovered(recovery: Recovery | None, reply: Reply) -> tuple[ModelCall, ...]:
+    """Return the calls that a reply wrote as text, where it made none."""
+    if recovery is None or reply.message.calls or reply.stop == "refused":
+        return ()
+    return recovery.calls(reply.message.text, "call_")
+
+
+def called_turn(reply: Reply, calls: Sequence[ModelCall]) -> RoundTurn:
+    """Return a turn whose calls were written as text, as if they had been made."""
+    texts = tuple(sendable(_item(call)).decode() for call in calls)
+    return RoundTurn(texts, calls, "", reply.usage)
+
+
+def _item(call: ModelCall) -> dict[str, Json]:
+    return {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+    }
+
+
+def _is_message(item: Json) -> bool:
+    return is_object(item) and item.get("type") == "message"
 
 
 def _goes_back(item: dict[str, Json]) -> bool:
