@@ -264,9 +264,6 @@ def test_a_web_page_in_place_of_an_answer_comes_as_it_came() -> None:
 @pytest.mark.parametrize("path", PATHS.values())
 @pytest.mark.parametrize("body", [b"no json", b"[]", b'{"a', b'"x"', b"null", b"\xff\xfe"])
 def test_a_body_that_is_no_request_is_the_upstreams_to_refuse(path: str, body: bytes) -> None:
-    def taken(request: Received) -> Raw:
-        return Raw([request.raw], 400, {"content-type": "text/plain"})
-
     listening, thread = _raw_server(b"HTTP/1.1 400 Bad\r\ncontent-length: 3\r\n\r\nbad")
     with listening, proxied(f"http://127.0.0.1:{listening.getsockname()[1]}") as proxy:
         reply = proxy.ask(path, body)

@@ -27,10 +27,12 @@ _COMMANDS = {
     "import": "Take over the MCP servers of your clients",
     "install": "Enter toolfold in an MCP client",
     "list": "List the tools of a catalog, by source",
+    "proxy": "Stand between any client and its model, and fold its tools",
     "replay": "Run recorded conversations through any strategy",
+    "run": "Run a program whose tools are folded on their way to its model",
     "search": "Rank the tools that answer a request",
     "serve": "Stand between an MCP client and all its servers",
-    "status": "Show the gateways that run, and their servers",
+    "status": "Show the gateways and proxies that run",
     "trust": "Look at new and changed tools, and approve them",
 }
 

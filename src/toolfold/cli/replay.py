@@ -55,11 +55,11 @@ def command(
 ) -> None:
     """Run recorded conversations through any strategy.
 
-    FILE is a transcript of `toolfold chat` or `toolfold ab`, or a trace: JSON lines,
-    described in the guide on the live A/B. Without FILE the bundled traces are run. No model
-    is asked: one that follows the record finds its way through the tools it sees, and what
-    that costs is counted. Tokens are characters over four; `new` are those that the request
-    before did not have in common.
+    FILE is a transcript of `toolfold chat` or `toolfold ab`, a request that `toolfold proxy
+    --save` wrote, or a trace: JSON lines, described in the guide on the live A/B. Without
+    FILE the bundled traces are run. No model is asked: one that follows the record finds its
+    way through the tools it sees, and what that costs is counted. Tokens are characters over
+    four; `new` are those that the request before did not have in common.
 
     A transcript of a chat has the bundled tools where --catalog, --tools and --config name no
     others. The strategies say how to fold; of a configuration only the tools are taken, and

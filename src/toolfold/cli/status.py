@@ -25,7 +25,7 @@ _STYLES: dict[str, Style] = {
 }  # fmt: skip
 
 
-@click.command("status", short_help="Show the gateways that run, and their servers")
+@click.command("status", short_help="Show the gateways and proxies that run")
 @options.config_option
 @click.option(
     "--state-dir",
@@ -34,10 +34,10 @@ _STYLES: dict[str, Style] = {
 )
 @options.json_option
 def command(config: str | None, state_dir: str | None, as_json: bool) -> None:
-    """Show the gateways that run, and their servers.
+    """Show the gateways and proxies that run.
 
-    Each running `toolfold serve` of yours, over standard input and output or HTTP, is asked
-    how it stands. Exits with 1 where none answers.
+    Each running `toolfold serve` of yours, over standard input and output or HTTP, and each
+    `toolfold proxy` is asked how it stands. Exits with 1 where none answers.
 
     \b
     Examples:
@@ -92,6 +92,8 @@ def _lines(gateway: RunningGateway) -> list[str]:
     report = gateway.report
     if report is None:
         return [f"{options.bold(f'gateway {gateway.pid}')}  {options.plain(gateway.error or '')}"]
+    if report.get("transport") == "proxy":
+        return _proxy_lines(gateway.pid, report)
     searches = _number(report, "searches")
     words = [
         options.plain(str(report.get("address") or report.get("transport"))),
@@ -116,6 +118,38 @@ def _lines(gateway: RunningGateway) -> list[str]:
         tools = plural(_number(source, "tools"), "tool")
         lines.append(f"  {padded(name, widest)}  functions, {tools}, {_calls(source)}")
     return lines
+
+
+def _proxy_lines(pid: int, report: dict[str, Json]) -> list[str]:
+    searches = _number(report, "searches")
+    saved = max(_number(report, "tokens_before") - _number(report, "tokens_after"), 0)
+    words = [
+        options.plain(str(report.get("address"))),
+        f"since {_clock(report.get('since'))}",
+        _requests(report),
+        "1 search" if searches == 1 else f"{searches:,} searches",
+        f"{saved:,} tokens saved",
+    ]
+    if under_way := _number(report, "in_flight"):
+        words.append(f"{under_way:,} under way")
+    if report.get("stopping") is True:
+        words.append(styled("stopping", "yellow"))
+    lines = [f"{options.bold(f'proxy {pid}')}  {', '.join(words)}"]
+    if report.get("config"):
+        lines.append(options.dim(f"  {options.plain(str(report['config']))}"))
+    upstreams = _objects(report, "upstreams")
+    names = [options.plain(str(each.get("name"))) for each in upstreams]
+    widest = max(map(columns, names), default=0)
+    for name, each in zip(names, upstreams, strict=True):
+        url = options.plain(str(each.get("url")))
+        lines.append(f"  {padded(name, widest)}  {url}, {_requests(each)}")
+    return lines
+
+
+def _requests(counted: dict[str, Json]) -> str:
+    failed = _number(counted, "failed")
+    made = plural(_number(counted, "requests"), "request")
+    return made + (f" ({failed:,} failed)" if failed else "")
 
 
 def _server(server: dict[str, Json]) -> str:

@@ -58,6 +58,7 @@ def load_proxy(
     *,
     upstream: str | None = None,
     listen: str | None = None,
+    needs_upstream: bool = True,
     **overrides: Any,
 ) -> ProxyConfig:
     """Return the proxy's configuration.
@@ -68,6 +69,7 @@ def load_proxy(
         environ: The environment; the process's own by default.
         upstream: The address of the one upstream, in place of the file's.
         listen: Where to listen, in place of the file's.
+        needs_upstream: Whether it is an error that nobody names an upstream.
         overrides: Settings of `tools.tool_search` that win over the file's.
 
     Raises:
@@ -86,7 +88,7 @@ def load_proxy(
         config = replace(config, keys={})
     if listen is not None:
         proxy = replace(proxy, listen=listen)
-    if not proxy.upstreams:
+    if not proxy.upstreams and needs_upstream:
         raise ConfigError(
             "no upstream is named",
             hint="give --upstream URL, as http://127.0.0.1:11434, or `upstreams` under `proxy` in "

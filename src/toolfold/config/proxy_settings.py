@@ -48,6 +48,13 @@ class Upstream:
         "`path`, or has neither `path` nor `models`, or is the only one; and never where it has "
         "a `key`.",
     )
+    context_length: int | None = setting(
+        None,
+        "The context window of its models, in tokens, that the gate reckons with; models do not "
+        "tell theirs.",
+        low=1,
+        high=100_000_000,
+    )
     recover: bool = setting(
         False,
         "Whether a text of its models that is a call of an offered tool becomes a call.",

@@ -2,7 +2,8 @@
 
 A file in JSON lines: first an object that names the trace and its catalog, then one turn a
 line with what the user said, the tools that served it and the answer. A transcript of
-`toolfold ab` is a trace too, and so is one of `toolfold chat`.
+`toolfold ab` is a trace too, and so is one of `toolfold chat`, and a request that `toolfold proxy`
+wrote down.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from toolfold.evaluation.ab.planned import Need, TurnPlan
 from toolfold.evaluation.ab.run_record import Run, from_json
 from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools
 from toolfold.evaluation.ab.transcript_reading import made, real_call, searched_needs, turns_of
+from toolfold.evaluation.proxy_traffic import SavedRequest, saved_request
 from toolfold.runtime.message_json import message_from_json
 from toolfold.runtime.messages import Message, ModelMessage
 from toolfold.sources.catalog_file import load_catalog
@@ -65,7 +67,8 @@ def read_trace(
     """Return the conversation that a file holds.
 
     Args:
-        file: A trace in JSON lines, or a transcript of `toolfold ab` or `toolfold chat`.
+        file: A trace in JSON lines, a transcript of `toolfold ab` or `toolfold chat`, or a
+            request that `toolfold proxy --save` wrote.
         catalog: The tools to take in place of those that the file names; a transcript of
             `toolfold chat` names none, and has the bundled ones.
         core: The tools that are never folded, in place of those that the file names.
@@ -87,6 +90,9 @@ def _read(path: Path, catalog: Catalog | None) -> Trace:
     transcript = _transcript(text)
     if transcript is not None:
         return _from_run(from_json(transcript, f"`{file}`"), catalog, f"`{file}`")
+    saved = saved_request(text, f"`{file}`")
+    if saved is not None:
+        return _from_saved(saved, catalog, path)
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     values = [(f"`{file}`, line {i}", _object(line, f"`{file}`, line {i}")) for i, line in lines]
     if not values:
@@ -203,6 +209,17 @@ def _from_messages(messages: Sequence[Message], catalog: Catalog | None, path: P
     reader = _TurnReader(tools, f"`{path}`")
     turns = tuple(reader.read(turn, turn[0].text, _answer(turn)) for turn in turns_of(messages))
     return Trace(path.stem, tools, () if catalog else DEMO_CORE, turns)
+
+
+def _from_saved(saved: SavedRequest, catalog: Catalog | None, path: Path) -> Trace:
+    tools = catalog or saved.catalog
+    reader = _TurnReader(tools, f"`{path}`")
+    turns = turns_of(saved.messages)
+    read = tuple(reader.read(turn, turn[0].text, _answer(turn)) for turn in turns)
+    names = [tool.name for tool in tools]
+    # Where some tools are a server's, the others are the client's own.
+    own = [name for name in names if not name.startswith("mcp__")]
+    return Trace(path.stem, tools, tuple(own) if len(own) < len(names) else (), read)
 
 
 def _message(value: Json, where: str) -> Message:

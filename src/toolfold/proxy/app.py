@@ -24,6 +24,7 @@ from toolfold.proxy.paths import Asked, asked, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.proxy.upstreams import Choice, Connections, UnservedModelError, Upstreams
+from toolfold.scope import Scope
 from toolfold.serve.http.customs import AsgiScope, Send, header_values
 from toolfold.serve.http.guard import Guard
 from toolfold.serve.http.rate_limit import Receive
@@ -38,6 +39,7 @@ __all__ = ["ProxyApp", "guarded"]
 _log = logging.getLogger(__name__)
 
 _JSON = (b"content-type", b"application/json")
+_NOTHING = Scope(allow=())
 _SOON_READ = 64 * 1024
 """Up to so many bytes, a body is read on the event loop."""
 
@@ -142,10 +144,12 @@ class ProxyApp:
             {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]},
             settings=self.config.settings,
             store=self._store,
-            scope=principal.scope,
+            # No client says of its tools that they change nothing.
+            scope=_NOTHING if principal.read_only else principal.scope,
             host=choice.address,
             owner=principal.name,
             recover=upstream.recover,
+            context_length=upstream.context_length,
             rounds_at_most=self.config.proxy.rounds,
         )
 

@@ -9,7 +9,6 @@ moment, nothing that was started stays behind.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import sys
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
-from toolfold.errors import ConfigError, MissingExtraError
+from toolfold.errors import MissingExtraError
 from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
@@ -39,10 +38,9 @@ from toolfold.sources.mcp.transports._process import Child, start
 from toolfold.sources.source import Source
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.serve.gateway import Gateway
+    from toolfold.serve.http.listening import Listening
 
 __all__ = ["How", "serve_http", "serve_stdio"]
 
@@ -339,60 +337,31 @@ async def _listen(
     report: GatewayReport,
 ) -> None:
     """Serve over HTTP until it is time to stop."""
-    import uvicorn
-
     from toolfold.serve.http.app import make_app
-    from toolfold.serve.http.connections import BACKLOG, Connections
+    from toolfold.serve.http.listening import Listening
 
-    host, port = address
-    serve = gateway.config.serve
-    connections = Connections(serve.max_connections, serve.request_timeout)
-    app = make_app(gateway, host, metrics=metrics.text, refused=metrics.refused)
-    settings = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, lifespan="on",
-        timeout_graceful_shutdown=1, server_header=False, http=connections.protocol(),
-        backlog=BACKLOG,
-    )  # fmt: skip
-    server = uvicorn.Server(settings)
-    # Our own handler of signals does more than the library's.
-    setattr(server, "capture_signals", contextlib.nullcontext)  # noqa: B010
-    serving = asyncio.create_task(_serve(server, address))
+    app = make_app(gateway, address[0], metrics=metrics.text, refused=metrics.refused)
+    listening = Listening(app, address, gateway.config.serve)
+    serving = asyncio.create_task(listening.serve())
     others = [
         asyncio.create_task(stopped.wait()),
-        asyncio.create_task(_tell_address(server, host, live, report)),
+        asyncio.create_task(_tell_address(listening, live, report)),
     ]
     await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
         await gateway.drain()
         await app.close(PARTING)
-    server.should_exit = True
+    listening.stop()
     for task in others:
         task.cancel()
     await serving
 
 
-async def _serve(server: uvicorn.Server, address: tuple[str, int]) -> None:
-    try:
-        await server.serve()
-    except SystemExit:
-        raise ConfigError(
-            f"the address {_shown(address[0])}:{address[1]} cannot be used",
-            hint="choose another port, or end what listens there",
-        ) from None
-
-
 async def _tell_address(
-    server: uvicorn.Server, host: str, live: LiveStatus | None, report: GatewayReport
+    listening: Listening, live: LiveStatus | None, report: GatewayReport
 ) -> None:
-    while not server.started:  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    where = f"http://{_shown(host)}:{port}/mcp"
+    where = f"{await listening.address()}/mcp"
     report.address = where
     if live is not None:
         live.board.address = where
     _log.info("listening on %s", where)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -1,6 +1,7 @@
 """The audit log: one line of JSON for each call, with its secrets taken out.
 
-Resources that were read, prompts that were got and calls that came to no tool are in it too.
+Resources that were read, prompts that were got and calls that came to no tool are in it too, and
+requests that the proxy passed to a model, without anything of what was said.
 
 A line is written whole or not at all, by one write to the end of the file, so several
 gateways may share it. Of the arguments a thousand characters are looked at: a text that
@@ -26,12 +27,12 @@ from toolfold import prompts
 from toolfold._bounds import cut
 from toolfold._json_values import compact
 from toolfold.arguments import read_arguments
-from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
+from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord, Silent
 from toolfold.redact import Redactor
 from toolfold.serve._locks import file_lock
 from toolfold.tool import Json, is_array, is_mapping
 
-__all__ = ["AuditLog", "audit_line"]
+__all__ = ["AuditLog", "audit_line", "request_line"]
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +59,32 @@ def audit_line(record: CallRecord, redactor: Redactor) -> str:
         "request_size": record.request_size,
         "result_size": record.result_size,
         "arguments": None if record.arguments is None else _arguments(record.arguments, redactor),
+        "error": None if record.error is None else _text(record.error, _ERROR_LIMIT, redactor),
+    }
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def request_line(record: RequestRecord, redactor: Redactor) -> str:
+    """Return the line of a request to a model, without its line break. It is JSON in ASCII."""
+    fields: dict[str, Json] = {
+        "at": _time(record.at),
+        "principal": _name(record.principal),
+        "upstream": _name(record.upstream),
+        "dialect": record.dialect,
+        "model": _name(record.model),
+        "outcome": record.outcome,
+        "status": record.status,
+        "seconds": round(record.seconds, 6),
+        "added": round(record.added, 6),
+        "rounds": record.rounds,
+        "searches": record.searches,
+        "calls": record.calls,
+        "tools": record.tools,
+        "tokens_before": record.tokens_before,
+        "tokens_after": record.tokens_after,
+        "prompt_tokens": record.prompt_tokens,
+        "cached_tokens": record.cached_tokens,
+        "completion_tokens": record.completion_tokens,
         "error": None if record.error is None else _text(record.error, _ERROR_LIMIT, redactor),
     }
     return json.dumps(fields, separators=(",", ":"))
@@ -146,9 +173,16 @@ class AuditLog(Silent):
 
     def called(self, record: CallRecord) -> None:
         """Write a call down."""
-        line = audit_line(record, self._redactor).encode() + b"\n"
+        self._add(audit_line(record, self._redactor))
+
+    def requested(self, record: RequestRecord) -> None:
+        """Write a request to a model down: what was counted, and nothing of what was said."""
+        if record.dialect:
+            self._add(request_line(record, self._redactor))
+
+    def _add(self, line: str) -> None:
         try:
-            self._append(line)
+            self._append(line.encode() + b"\n")
             self._is_failing = False
         except OSError as error:
             self._close()

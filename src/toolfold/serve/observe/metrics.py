@@ -8,11 +8,11 @@ of whoever collects them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterator
 
-from toolfold.dispatch.records import CallRecord, FoldRecord, SearchRecord, Silent
+from toolfold.dispatch.records import CallRecord, FoldRecord, RequestRecord, SearchRecord, Silent
+from toolfold.serve.observe.exposition import Labels, Times, family, head
+from toolfold.serve.observe.request_counts import RequestCounts
 from toolfold.sources.mcp.server_status import ServerStatus
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
@@ -26,32 +26,6 @@ OTHER = "other"
 
 _CALL_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SEARCH_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-
-Labels = tuple[tuple[str, str], ...]
-
-
-class _Times:
-    """How many took how long."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_left(self.bounds, seconds)] += 1
-        self.total += seconds
-
-    def samples(self, name: str, labels: Labels) -> Iterator[str]:
-        below = 0
-        for bound, count in zip((*self.bounds, None), self.counts, strict=True):
-            below += count
-            text = "+Inf" if bound is None else f"{bound:g}"
-            yield _sample(f"{name}_bucket", (*labels, ("le", text)), below)
-        yield _sample(f"{name}_sum", labels, self.total)
-        yield _sample(f"{name}_count", labels, below)
 
 
 class _Known:
@@ -91,14 +65,15 @@ class Metrics(Silent):
         self._tools = _Known(TOOLS_AT_MOST)
         self._server_names = _Known(SERVERS_AT_MOST)
         self._calls: dict[Labels, int] = {}
-        self._call_times: dict[str, _Times] = {}
+        self._call_times: dict[str, Times] = {}
         self._searches = 0
         self._empty_searches = 0
         self._hits = 0
-        self._search_times = _Times(_SEARCH_BUCKETS)
+        self._search_times = Times(_SEARCH_BUCKETS)
         self._servers: dict[str, ServerStatus] = {}
         self._fold: FoldRecord | None = None
         self._refusals: dict[str, int] = {}
+        self._requests = RequestCounts()
 
     def called(self, record: CallRecord) -> None:
         """Count a call."""
@@ -108,7 +83,7 @@ class Metrics(Silent):
         self._calls[labels] = self._calls.get(labels, 0) + 1
         times = self._call_times.get(server)
         if times is None:
-            times = self._call_times[server] = _Times(_CALL_BUCKETS)
+            times = self._call_times[server] = Times(_CALL_BUCKETS)
         times.add(record.seconds)
 
     def searched(self, record: SearchRecord) -> None:
@@ -127,6 +102,10 @@ class Metrics(Silent):
         """Keep what folding saves."""
         self._fold = record
 
+    def requested(self, record: RequestRecord) -> None:
+        """Count a request to a model."""
+        self._requests.add(record, self._server_names.label(record.upstream))
+
     def refused(self, reason: str) -> None:
         """Count a request that was turned away at the door."""
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
@@ -136,18 +115,19 @@ class Metrics(Silent):
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from _family(
+        yield from family(
             "toolfold_info", "gauge", "The version.", {(("version", self._version),): 1}
         )
-        yield from _family("toolfold_calls", "counter", "Calls of tools.", dict(self._calls))
-        yield from _head("toolfold_call_seconds", "histogram", "How long calls took.")
+        yield from family("toolfold_calls", "counter", "Calls of tools.", dict(self._calls))
+        yield from head("toolfold_call_seconds", "histogram", "How long calls took.")
         for server, times in list(self._call_times.items()):
             yield from times.samples("toolfold_call_seconds", (("server", server),))
         yield from self._search_lines()
         yield from self._server_lines()
         yield from self._fold_lines()
+        yield from self._requests.lines()
         refusals = {(("reason", reason),): count for reason, count in self._refusals.items()}
-        yield from _family(
+        yield from family(
             "toolfold_requests_refused", "counter", "Requests turned away at the door.", refusals
         )
         for name, meaning, count in (
@@ -155,7 +135,7 @@ class Metrics(Silent):
             ("toolfold_calls_in_flight", "Calls that are running.", self._in_flight),
         ):
             if count is not None:
-                yield from _family(name, "gauge", meaning, {(): count()})
+                yield from family(name, "gauge", meaning, {(): count()})
 
     def _search_lines(self) -> Iterator[str]:
         for name, meaning, count in (
@@ -163,8 +143,8 @@ class Metrics(Silent):
             ("toolfold_searches_empty", "Searches that found nothing.", self._empty_searches),
             ("toolfold_search_hits", "Tools that searches found.", self._hits),
         ):
-            yield from _family(name, "counter", meaning, {(): count})
-        yield from _head("toolfold_search_seconds", "histogram", "How long searches took.")
+            yield from family(name, "counter", meaning, {(): count})
+        yield from head("toolfold_search_seconds", "histogram", "How long searches took.")
         yield from self._search_times.samples("toolfold_search_seconds", ())
 
     def _server_lines(self) -> Iterator[str]:
@@ -174,12 +154,12 @@ class Metrics(Silent):
         tools = {labels: status.tools for labels, status in servers}
         waiting = {labels: status.quarantined for labels, status in servers}
         restarts = {labels: status.restarts for labels, status in servers}
-        yield from _family("toolfold_server_up", "gauge", "Whether a server runs.", up)
-        yield from _family("toolfold_server_tools", "gauge", "Tools a server has.", tools)
-        yield from _family(
+        yield from family("toolfold_server_up", "gauge", "Whether a server runs.", up)
+        yield from family("toolfold_server_tools", "gauge", "Tools a server has.", tools)
+        yield from family(
             "toolfold_server_quarantined", "gauge", "Tools that wait for approval.", waiting
         )
-        yield from _family(
+        yield from family(
             "toolfold_server_restarts", "counter", "Times a server was started again.", restarts
         )
 
@@ -196,31 +176,4 @@ class Metrics(Silent):
                 self._fold.tokens_saved,
             ),
         ):
-            yield from _family(name, "gauge", meaning, {(): value})
-
-
-def _head(name: str, kind: str, meaning: str) -> Iterator[str]:
-    yield f"# HELP {name} {meaning}"
-    yield f"# TYPE {name} {kind}"
-
-
-def _family(
-    name: str,
-    kind: Literal["counter", "gauge"],
-    meaning: str,
-    samples: Mapping[Labels, float],
-) -> Iterator[str]:
-    name = f"{name}_total" if kind == "counter" else name
-    yield from _head(name, kind, meaning)
-    for labels, value in samples.items():
-        yield _sample(name, labels, value)
-
-
-def _sample(name: str, labels: Labels, value: float) -> str:
-    inner = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-    return f"{name}{{{inner}}} {value}" if inner else f"{name} {value}"
-
-
-def _escaped(text: str) -> str:
-    text = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-    return text.encode("utf-8", "replace").decode()
+            yield from family(name, "gauge", meaning, {(): value})
