@@ -41,6 +41,7 @@ __all__ = [
     "hold",
     "is_installed",
     "program",
+    "start",
     "unmarked",
 ]
 
@@ -123,14 +124,10 @@ def _changed(path: Path, **more: Any) -> None:
     path.write_text(json.dumps({**content, **more}, indent=2))
 
 
-def converse(client: CodingClient, session: Session, prompt: str, *, seconds: float = 80) -> Ran:
-    """Run one prompt to its end.
-
-    Raises:
-        TimeoutError: It did not end in time; it was killed, and what it started with it.
-    """
+def start(client: CodingClient, session: Session, prompt: str) -> subprocess.Popen[str]:
+    """Start one prompt, in a process group of its own."""
     env = {"PATH": os.environ["PATH"], "HOME": str(session.home), "LANG": "C.UTF-8"}
-    process = subprocess.Popen(
+    return subprocess.Popen(
         list(client.command(session, prompt)),
         cwd=session.work,
         env={**env, **client.environment(session)},
@@ -140,6 +137,15 @@ def converse(client: CodingClient, session: Session, prompt: str, *, seconds: fl
         encoding="utf-8",
         start_new_session=True,
     )
+
+
+def converse(client: CodingClient, session: Session, prompt: str, *, seconds: float = 80) -> Ran:
+    """Run one prompt to its end.
+
+    Raises:
+        TimeoutError: It did not end in time; it was killed, and what it started with it.
+    """
+    process = start(client, session, prompt)
     try:
         out, complaint = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -22,7 +22,9 @@ def of_codex(*more: Any) -> bytes:
 
 
 def test_codexs_own_namespace_stays_open_and_a_call_of_it_goes_back_to_its_place() -> None:
-    files = [{**tool, "name": tool["name"][11:]} for tool in mcp_tools(SHAPE)]
+    files = [
+        {**tool, "name": tool["name"].removeprefix("mcp__files__")} for tool in mcp_tools(SHAPE)
+    ]
 
     def play(asked: Asked) -> list[Any]:
         return [Call("multi_agent_v1__close_agent", {"path": "a"})]
@@ -44,3 +46,34 @@ def test_codex_without_mcp_servers_keeps_all_of_its_tools() -> None:
     [asked] = wire.asked
     names = ["exec_command", "multi_agent_v1__close_agent", "a_tool_of_a_later_version"]
     assert asked.names == names
+
+
+def test_without_the_history_a_call_in_a_namespace_goes_on_without_what_led_to_it() -> None:
+    files = [
+        {**tool, "name": tool["name"].removeprefix("mcp__files__")} for tool in mcp_tools(SHAPE)
+    ]
+    body = json.loads(of_codex(space("mcp__files", *files)))
+    sealed = {"type": "reasoning", "summary": [], "encrypted_content": "c2VhbGVk"}
+    call = {"type": "function_call", "call_id": "call_12345678", "arguments": '{"path":"a"}'}
+    body["input"] += [
+        sealed,
+        {**call, "name": "read_file", "namespace": "mcp__files"},
+        {"type": "function_call_output", "call_id": "call_12345678", "output": "read"},
+        sealed,
+        {**call, "call_id": "call_87654321", "name": "exec_command"},
+        {"type": "function_call_output", "call_id": "call_87654321", "output": "run"},
+    ]
+    wire = Between(lambda asked: [Say("ok")])
+    wire.answer("/v1/responses", json.dumps(body).encode(), CODEX)
+
+    said = wire.asked[0].content["input"]
+    kinds = [item["type"] for item in said]
+    assert kinds == [
+        "message",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ]
+    assert (said[1]["name"], said[1].get("namespace")) == ("mcp__files__read_file", None)

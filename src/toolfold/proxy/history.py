@@ -118,7 +118,7 @@ class History:
                 edits += (self._request.removal(part.first, part.end) for part in parts[1:])
                 items.update(place for part in parts for place in range(part.first, part.end))
                 count += 1
-            elif any(is_ours(name) for _, name, _ in turn.calls):
+            elif any(map(is_ours, turn.names)):
                 edits += self._dialect.lost(self._request, turn)
             place += len(parts) if made is not None else 1
         return Restored(tuple(edits), count, frozenset(items))

@@ -56,7 +56,8 @@ class OpenAIResponses:
                 first = place if first is None else first
             elif first is not None:
                 run = [item.value for item in request.items[first:place]]
-                turns.append(ClientTurn(first, place, _calls(run), "".join(map(_text, run))))
+                text, spaces = "".join(map(_text, run)), _spaces(run)
+                turns.append(ClientTurn(first, place, _calls(run), text, spaces))
                 first = None
         return turns
 
@@ -69,15 +70,15 @@ class OpenAIResponses:
 
     def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
         """Return what leaves the reasoning of a turn out: it led to calls that are gone."""
-        left = [
-            item.text(request.text)
-            for item in request.items[turn.first : turn.end]
-            if item.value.get("type") != "reasoning"
-        ]
-        if len(left) == turn.end - turn.first or not left:
+        kinds = [item.value.get("type") for item in request.items[turn.first : turn.end]]
+        if "function_call" not in kinds:
             return []
-        start, end = request.items[turn.first].start, request.items[turn.end - 1].end
-        return [Edit(start, end, request.joined(left))]
+        return [
+            request.removal(place, place + 1)
+            for place, kind in enumerate(kinds, turn.first)
+            # One behind the calls led to none of them.
+            if kind == "reasoning" and "function_call" in kinds[place - turn.first :]
+        ]
 
     def answers(self, answered: Sequence[AnsweredCall], form: FoundForm) -> tuple[str, ...]:
         """Return the items that answer calls."""
@@ -134,6 +135,12 @@ def _calls(run: Sequence[dict[str, Json]]) -> tuple[tuple[str, str, Json], ...]:
         (str(item.get("call_id") or ""), str(item.get("name")), item.get("arguments"))
         for item in run
         if item.get("type") == "function_call"
+    )
+
+
+def _spaces(run: Sequence[dict[str, Json]]) -> tuple[str, ...]:
+    return tuple(
+        str(item.get("namespace") or "") for item in run if item.get("type") == "function_call"
     )
 
 

@@ -1,0 +1,370 @@
+"""Claude Code and Codex through `toolfold proxy`, with an MCP server of 64 tools of their own.
+
+The model behind the proxy is scripted. What is asserted is what it was asked: the client's own
+tools to the byte and three more, a history that only grows; what the client was told; and what
+the client ran.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import office
+import pytest
+from coding_clients import Ran, Session, converse, is_installed, start
+from listener import Listener, Said
+from proxied_clients import ProxiedClaude, ProxiedCodex, office_server
+from proxies import Proxy, before
+from raw_json import elements, member
+from scripted_model import (
+    Asked,
+    Call,
+    Hang,
+    Part,
+    Play,
+    Refuse,
+    Reply,
+    Say,
+    ScriptedModel,
+    Think,
+    in_order,
+)
+
+BRIDGE = ["tool_search", "tool_describe", "tool_call"]
+MARK = re.compile(r',"cache_control":\{[^{}]*\}|"cache_control":\{[^{}]*\},')
+THOUGHT = Think("Ich prüfe… \u2028 </x> \U0001f9ea", "c2lnbmVk+IHRoaW5raW5n/w==")
+OTHER_THOUGHT = Think("Gefunden.", "YW5vdGhlcg==")
+
+pytestmark = pytest.mark.timeout(200)
+
+Proxied = ProxiedClaude | ProxiedCodex
+BOTH = pytest.mark.parametrize(
+    "client", [ProxiedClaude(), ProxiedCodex()], ids=lambda client: client.program
+)
+
+
+def search(query: str = "archive an invoice") -> Call:
+    return Call("tool_search", {"query": query})
+
+
+def real(number: int, tool: str = "archive_invoice") -> Call:
+    return Call("tool_call", {"name": f"mcp__office__{tool}", "arguments": {"number": number}})
+
+
+@dataclass
+class Stage:
+    """A client, the proxy and the model behind it."""
+
+    client: Proxied
+    model: ScriptedModel
+    proxy: Proxy
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "calls"
+
+    @property
+    def called(self) -> list[tuple[str, dict[str, object]]]:
+        """What reached the client's MCP server."""
+        return office.called(self.log)
+
+    def run(self, prompt: str, *options: str) -> tuple[Ran, list[Said]]:
+        """Run a prompt to its end before a proxy of its own; return what was said to the proxy."""
+        with self.proxy.listening() as url, Listener(url) as listener:
+            session = Session.under(self.folder, listener.url, self.client.model)
+            self.client.prepare(session, office_server(self.log))
+            client = replace(self.client, options=(*self.client.options, *options))
+            ran = converse(client, session, prompt, seconds=150)
+        return ran, listener.asked
+
+
+@contextmanager
+def staged(client: Proxied, folder: Path, play: Play, **given: object) -> Generator[Stage]:
+    if not is_installed(client):
+        pytest.skip(f"{client.program} is not installed: run `make interop`, with npm")
+    with ScriptedModel(play) as model:
+        proxy = before(model.url, folder / "proxy", **given)
+        yield Stage(client, model, proxy, folder)
+
+
+def tools_of(body: bytes) -> list[str]:
+    """Return the entries of `tools` as they are written."""
+    return elements(member(body.decode(), "tools"))
+
+
+def conversation_of(body: bytes) -> list[str]:
+    """Return the items of the conversation as they are written, without marks for the cache."""
+    text = body.decode()
+    return [
+        MARK.sub("", item) for item in elements(member(text, "messages") or member(text, "input"))
+    ]
+
+
+def name_of(entry: str) -> str:
+    content = json.loads(entry)
+    return content.get("name") or content["type"]
+
+
+def is_office(entry: str) -> bool:
+    return name_of(entry).startswith("mcp__office")
+
+
+def check_tools(said: Said, asked: Asked) -> None:
+    """The client's own tools go up to the byte and in their order, ours behind them.
+
+    A namespace of its own is not known to every server: there its tools stand one by one.
+    """
+    own: list[str] = []
+    after = tools_of(asked.body)
+    for entry in tools_of(said.body):
+        content = json.loads(entry)
+        if content.get("type") == "namespace" and not is_office(entry):
+            place = len(own)
+            inner = [{**t, "name": f"{content['name']}__{t['name']}"} for t in content["tools"]]
+            assert [json.loads(text) for text in after[place : place + len(inner)]] == inner
+            own += after[place : place + len(inner)]
+        elif not is_office(entry):
+            own.append(entry)
+    assert after[:-3] == own
+    assert [name_of(entry) for entry in after[-3:]] == BRIDGE
+
+
+def check_history(turns: Sequence[Asked]) -> None:
+    """What the model was asked before stands in what it is asked next, to the byte."""
+    for one, next_ in zip(turns, turns[1:], strict=False):
+        assert member(next_.body.decode(), "tools") == member(one.body.decode(), "tools")
+        was, now = conversation_of(one.body), conversation_of(next_.body)
+        assert now[: len(was)] == was
+
+
+# ---- a task
+
+
+@BOTH
+def test_a_task_takes_a_search_inside_and_a_real_call_by_the_client(
+    client: Proxied, tmp_path: Path
+) -> None:
+    replies: list[Sequence[Part]] = [
+        [THOUGHT, Say("I look. "), search()],
+        [OTHER_THOUGHT, real(7)],
+        [Say("It is archived.")],
+    ]
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert ran.code == 0, ran.complaint
+    assert "It is archived." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 7})]
+    assert len(said) == 2
+    turns = stage.model.turns
+    assert len(turns) == 3
+    for asked in turns:
+        check_tools(said[0], asked)
+    check_history(turns)
+    assert [call.name for call in turns[-1].calls] == ["tool_search", "tool_call"]
+    assert office.answer("archive_invoice", {"number": 7}) in turns[-1].results[-1].text
+    assert len(office.NAMES) == 64
+    assert not any(name in json.dumps(turns[0].content["tools"]) for name in office.NAMES)
+
+
+# ---- several calls in one turn
+
+
+@BOTH
+def test_five_parallel_calls_are_run_by_the_client_and_their_results_are_one_turn(
+    client: Proxied, tmp_path: Path
+) -> None:
+    by_name = Call("mcp__office__find_invoice", {"number": 5})
+    replies: list[Sequence[Part]] = [
+        [search()],
+        [THOUGHT, real(1), real(2), real(3, "update_invoice"), real(4), by_name],
+        [Say("All five are done.")],
+    ]
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive three invoices, update one, find one.")
+
+    assert "All five are done." in ran.output
+    assert sorted((name, given["number"]) for name, given in stage.called) == [
+        ("archive_invoice", 1),
+        ("archive_invoice", 2),
+        ("archive_invoice", 4),
+        ("find_invoice", 5),
+        ("update_invoice", 3),
+    ]
+    turns = stage.model.turns
+    assert len(turns) == 3
+    check_history(turns)
+    named = [call.name for call in turns[-1].calls]
+    assert named == ["tool_search", *["tool_call"] * 4, "mcp__office__find_invoice"]
+    assert len({result.call_id for result in turns[-1].results}) == 6
+    assert {call.id for call in turns[-1].calls} == {r.call_id for r in turns[-1].results}
+
+
+@BOTH
+def test_a_turn_that_searches_and_calls_both_kinds_of_tools_is_held_together(
+    client: Proxied, tmp_path: Path
+) -> None:
+    shell, key = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}[client.program]
+    own = Call(shell, {key: "echo own"})
+    replies: list[Sequence[Part]] = [
+        [THOUGHT, own, search("find a parcel"), real(1)],
+        [real(2, "find_parcel")],
+        [Say("Both are done.")],
+    ]
+    options = ("--allowedTools", "Bash") if client.program == "claude" else ()
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive invoice 1, find parcel 2.", *options)
+
+    assert "Both are done." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 1}), ("find_parcel", {"number": 2})]
+    turns = stage.model.turns
+    assert len(turns) == 3
+    check_history(turns)
+    assert [call.name for call in turns[1].calls] == [shell, "tool_search", "tool_call"]
+    told = {result.call_id: result.text for result in turns[1].results}
+    [ran_own, found, archived] = [told[call.id] for call in turns[1].calls]
+    assert "own" in ran_own
+    assert "mcp__office__find_parcel" in found
+    assert office.answer("archive_invoice", {"number": 1}) in archived
+
+
+@BOTH
+def test_a_wrong_call_is_mended_inside_and_the_client_never_sees_it(
+    client: Proxied, tmp_path: Path
+) -> None:
+    wrong = Call("tool_call", {"name": "mcp__office__archive_invoice", "arguments": {"nr": "x"}})
+    replies: list[Sequence[Part]] = [[wrong], [real(7)], [Say("Done at last.")]]
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert "Done at last." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 7})]
+    assert len(said) == 2
+    check_history(stage.model.turns)
+    assert "number" in stage.model.turns[1].results[0].text
+
+
+# ---- what goes wrong
+
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+LIMITED = {"type": "error", "error": {"type": "rate_limit_error", "message": "Too many"}}
+BROKEN = {"type": "error", "error": {"type": "api_error", "message": "Broken"}}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refuse(529, OVERLOADED),
+        Refuse(500, BROKEN),
+        Refuse(429, LIMITED, {"Retry-After": "1", "X-Ratelimit-Left": "0"}),
+    ],
+    ids=lambda refusal: str(refusal.status),
+)
+@pytest.mark.parametrize("where", ["at first", "behind a search", "behind a text and a search"])
+def test_an_error_of_the_upstream_is_the_clients_and_it_tries_again(
+    client: Proxied, refusal: Refuse, where: str, tmp_path: Path
+) -> None:
+    searching: list[Reply] = {
+        "at first": [],
+        "behind a search": [[search()]],
+        "behind a text and a search": [[Say("I look. "), search()]],
+    }[where]
+    replies = [*searching, refusal, [search()], [real(7)], [Say("It is archived.")]]
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert "It is archived." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 7})]
+    first = said[0]
+    if where == "behind a text and a search":
+        assert first.status == 200
+        assert refusal.content["error"]["message"].encode() in first.answer
+    else:
+        assert first.status == refusal.status
+        assert json.loads(first.answer) == refusal.content
+        sent = {key.lower(): value for key, value in refusal.headers.items()}
+        assert {key: first.answered[key] for key in sent} == sent
+    check_history(stage.model.turns[len(searching) + 1 :])
+
+
+@BOTH
+@pytest.mark.parametrize("hidden", [0, 1], ids=["in the first round", "in a later round"])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_a_client_that_is_stopped_in_mid_stream_stops_the_upstream(
+    client: Proxied, hidden: int, sent: signal.Signals, tmp_path: Path
+) -> None:
+    replies = [*[[search()]] * hidden, Hang([Say("I think about it, and it takes long.")])]
+    with (
+        staged(client, tmp_path, in_order(replies)) as stage,
+        stage.proxy.listening() as url,
+    ):
+        session = Session.under(stage.folder, url, client.model)
+        client.prepare(session, office_server(stage.log))
+        process = start(client, session, "Archive invoice 7.")
+        try:
+            assert stage.model.hangs.wait(60)
+            assert not stage.model.left.is_set()
+            os.killpg(process.pid, sent)
+            assert stage.model.left.wait(30)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+# ---- a proxy that is started again
+
+
+def again(client: Proxied) -> tuple[str, ...]:
+    return ("--continue",) if client.program == "claude" else ("resume", "--last")
+
+
+TWO_TASKS: list[Sequence[Part]] = [
+    [THOUGHT, Say("I look. "), search()],
+    [OTHER_THOUGHT, real(7)],
+    [Say("Seven is archived.")],
+    [THOUGHT, real(8)],
+    [Say("Eight is archived.")],
+]
+
+
+@BOTH
+def test_a_kept_history_outlives_the_proxy(client: Proxied, tmp_path: Path) -> None:
+    with staged(client, tmp_path, in_order(TWO_TASKS), store="file") as stage:
+        stage.run("Archive invoice 7.")
+        ran, said = stage.run("Now archive invoice 8.", *again(client))
+
+    assert "Eight is archived." in ran.output
+    assert [given["number"] for _, given in stage.called] == [7, 8]
+    turns = stage.model.turns
+    assert len(turns) == 5
+    check_history(turns)
+    assert [call.name for call in turns[-1].calls] == ["tool_search", "tool_call", "tool_call"]
+
+
+@BOTH
+def test_without_the_history_a_conversation_goes_on_with_direct_calls(
+    client: Proxied, tmp_path: Path
+) -> None:
+    with staged(client, tmp_path, in_order(TWO_TASKS)) as stage:
+        stage.run("Archive invoice 7.")
+        ran, said = stage.run("Now archive invoice 8.", *again(client))
+
+    assert "Eight is archived." in ran.output
+    assert [given["number"] for _, given in stage.called] == [7, 8]
+    turns = stage.model.turns
+    assert len(turns) == 5
+    check_history(turns[3:])
+    named = [call.name for call in turns[-1].calls]
+    assert named == ["mcp__office__archive_invoice", "tool_call"]
+    # What led to calls that are gone is gone, too; what the answer says stays.
+    assert OTHER_THOUGHT.signature not in turns[3].body.decode()
+    assert "Seven is archived." in turns[3].body.decode()
