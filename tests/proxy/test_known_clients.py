@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from support.model_server import ModelServer, Says
+from support.proxies import proxied
 from support.proxying import Asked, Between, Call, Say, mcp_tools, named
+from toolfold.config.proxy_settings import Upstream
 
 CODEX = {"user-agent": "codex_exec/0.166.0 (Linux; x86_64)", "session-id": "1"}
 SHAPE = "openai-responses"
@@ -77,3 +82,20 @@ def test_without_the_history_a_call_in_a_namespace_goes_on_without_what_led_to_i
         "function_call_output",
     ]
     assert (said[1]["name"], said[1].get("namespace")) == ("mcp__files__read_file", None)
+
+
+@pytest.mark.parametrize("searches", [None, False, True])
+def test_a_clients_own_search_passes_where_the_upstream_is_said_to_understand_it(
+    searches: bool | None,
+) -> None:
+    shape = "anthropic-messages"
+    tools = [named(shape, "ToolSearch"), {**named(shape, "mcp__a__b"), "defer_loading": True}]
+    said = [{"role": "user", "content": "hi"}]
+    body = json.dumps({"model": "m", "max_tokens": 9, "tools": tools, "messages": said}).encode()
+    with ModelServer(Says("Hello.")) as model:
+        upstream = Upstream(name="up", url=model.url, searches=searches)
+        with proxied(upstream) as proxy:
+            assert proxy.ask("/v1/messages", body).status == 200
+    [request] = model.requests
+    assert (request.raw == body) is (searches is True)
+    assert ("defer_loading" in request.raw.decode()) is (searches is True)
