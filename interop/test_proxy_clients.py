@@ -11,14 +11,24 @@ import json
 import os
 import re
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import office
 import pytest
-from coding_clients import Ran, Session, converse, is_installed, start
+from coding_clients import (
+    KEY,
+    ClaudeCode,
+    Ran,
+    Session,
+    converse,
+    is_installed,
+    program,
+    start,
+)
+from gateways import TOOLFOLD
 from listener import Listener, Said
 from proxied_clients import ProxiedClaude, ProxiedCodex, office_server
 from proxies import Proxy, before
@@ -340,7 +350,7 @@ TWO_TASKS: list[Sequence[Part]] = [
 def test_a_kept_history_outlives_the_proxy(client: Proxied, tmp_path: Path) -> None:
     with staged(client, tmp_path, in_order(TWO_TASKS), store="file") as stage:
         stage.run("Archive invoice 7.")
-        ran, said = stage.run("Now archive invoice 8.", *again(client))
+        ran, _ = stage.run("Now archive invoice 8.", *again(client))
 
     assert "Eight is archived." in ran.output
     assert [given["number"] for _, given in stage.called] == [7, 8]
@@ -356,7 +366,7 @@ def test_without_the_history_a_conversation_goes_on_with_direct_calls(
 ) -> None:
     with staged(client, tmp_path, in_order(TWO_TASKS)) as stage:
         stage.run("Archive invoice 7.")
-        ran, said = stage.run("Now archive invoice 8.", *again(client))
+        ran, _ = stage.run("Now archive invoice 8.", *again(client))
 
     assert "Eight is archived." in ran.output
     assert [given["number"] for _, given in stage.called] == [7, 8]
@@ -368,3 +378,123 @@ def test_without_the_history_a_conversation_goes_on_with_direct_calls(
     # What led to calls that are gone is gone, too; what the answer says stays.
     assert OTHER_THOUGHT.signature not in turns[3].body.decode()
     assert "Seven is archived." in turns[3].body.decode()
+
+
+# ---- Claude Code with a search of its own
+
+
+def own_search(asked: Asked) -> Sequence[Part]:
+    """A model that finds one tool by Claude Code's own search and calls it by name."""
+    archive = asked.tool("archive_invoice")
+    if asked.text_of("archive_invoice") is not None:
+        return [Say("It is archived.")]
+    if asked.text_of("ToolSearch") is not None:
+        return [Call("mcp__office__archive_invoice", {"number": 7})] if archive else [Say("Lost.")]
+    return [THOUGHT, Call("ToolSearch", {"query": "select:mcp__office__archive_invoice"})]
+
+
+SEARCHING = ProxiedClaude(more={})
+
+
+def test_claude_codes_own_search_passes_to_the_byte_where_the_upstream_understands_it(
+    tmp_path: Path,
+) -> None:
+    with staged(SEARCHING, tmp_path, own_search, searches=True) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert "It is archived." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 7})]
+    assert [asked.body for asked in stage.model.turns] == [one.body for one in said]
+    assert b"tool_reference" in said[-1].body
+
+
+def test_claude_codes_own_search_is_said_in_plain_words_where_the_upstream_does_not(
+    tmp_path: Path,
+) -> None:
+    def play(asked: Asked) -> Sequence[Part]:
+        if asked.text_of("ToolSearch") is None:
+            return [THOUGHT, Call("ToolSearch", {"query": "select:mcp__office__archive_invoice"})]
+        if asked.text_of("tool_call") is None:
+            return [real(7)]
+        return [Say("It is archived.")]
+
+    with staged(SEARCHING, tmp_path, play) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert "It is archived." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 7})]
+    assert b"tool_reference" in said[-1].body
+    for asked in stage.model.turns:
+        assert b"tool_reference" not in asked.body
+        assert b"defer_loading" not in asked.body
+        assert "advanced-tool-use" not in json.dumps(dict(asked.headers))
+    assert "mcp__office__archive_invoice" in stage.model.turns[1].text_of("ToolSearch")
+
+
+# ---- `toolfold run`
+
+
+def run_through(
+    client: Proxied, folder: Path, play: Play, *more: str, **environment: str
+) -> tuple[Ran, ScriptedModel, list[tuple[str, dict[str, object]]]]:
+    """Start a client by `toolfold run`, which is told of the upstream as the client would be."""
+    if not is_installed(client):
+        pytest.skip(f"{client.program} is not installed: run `make interop`, with npm")
+    with ScriptedModel(play) as model:
+        session = Session.under(folder, model.url, client.model)
+        client.prepare(session, office_server(folder / "calls"))
+        launched = Launched(client, more, environment)
+        ran = converse(launched, session, "Archive invoice 7.", seconds=150)
+    return ran, model, office.called(folder / "calls")
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A client that `toolfold run` starts, without anything that points it at a model."""
+
+    client: Proxied
+    more: Sequence[str]
+    given: Mapping[str, str]
+    name: str = ""
+    program: str = ""
+
+    def prepare(self, session: Session, gateway: Sequence[str]) -> None:
+        """There is nothing more."""
+
+    def command(self, session: Session, prompt: str) -> Sequence[str]:
+        own = [TOOLFOLD, "run", "--enabled", "on", *self.more, "--"]
+        if isinstance(self.client, ProxiedClaude):
+            return [*own, *self.client.command(session, prompt)]
+        free = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+        return [*own, program(self.client), "exec", "--model", session.model, *free, prompt]
+
+    def environment(self, session: Session) -> Mapping[str, str]:
+        path = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+        if isinstance(self.client, ProxiedClaude):
+            own = ClaudeCode(more={}).environment(session)
+        else:
+            own = {"OPENAI_BASE_URL": f"{session.model_url}/v1", "OPENAI_API_KEY": KEY}
+        return {**path, **own, **self.given}
+
+
+@BOTH
+def test_toolfold_run_starts_a_client_whose_tools_are_folded(
+    client: Proxied, tmp_path: Path
+) -> None:
+    replies: list[Sequence[Part]] = [[THOUGHT, search()], [real(7)], [Say("It is archived.")]]
+    ran, model, called = run_through(client, tmp_path, in_order(replies))
+
+    assert ran.code == 0, ran.complaint
+    assert "It is archived." in ran.output
+    assert called == [("archive_invoice", {"number": 7})]
+    assert len(model.turns) == 3
+    check_history(model.turns)
+    assert [name for name in model.turns[0].names if name in BRIDGE] == BRIDGE
+    assert "tokens" in ran.complaint.splitlines()[-1]
+
+
+@BOTH
+def test_toolfold_run_ends_as_the_client_does(client: Proxied, tmp_path: Path) -> None:
+    refused = Refuse(400, {"type": "error", "error": {"type": "invalid_request_error", "message": "No."}})
+    ran, _, _ = run_through(client, tmp_path, in_order([refused] * 20))
+    assert ran.code == 1
