@@ -30,6 +30,7 @@ import picture
 
 import toolfold
 from toolfold.cli import main
+from toolfold.config.proxy_settings import ProxySettings, Upstream
 from toolfold.config.serve_settings import ServeSettings, Token
 from toolfold.config.server_entries import ENV_FILE
 from toolfold.settings import PRESETS, Reranker, Settings, load
@@ -101,7 +102,10 @@ JSON_KEYS = {
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
     "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, "
     "`since`, `tools`, `quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, "
-    "`failed`) and `functions` (each `name`, `tools`, `calls`, `failed`).",
+    "`failed`) and `functions` (each `name`, `tools`, `calls`, `failed`). A proxy has the "
+    "`transport` `proxy`, and in place of those `requests`, `failed`, `folded_requests`, `rounds`, "
+    "`searches`, `tokens_before`, `tokens_after`, `prompt_tokens`, `cached_tokens` and `upstreams` "
+    "(each `name`, `url`, `requests`, `failed`).",
     "trust": "`mode`, `known` (how many tools are remembered), `count`, `waiting` (each `server`, "
     "`tool`, `state`, `rejected`, `fingerprint`, `approved`, `marks`). `show` adds `difference`; "
     "`approve` and `reject` print `approved` or `rejected` with `changed`, `forget` prints "
@@ -144,6 +148,8 @@ KEYS_OF = {
     Reranker: "[Settings](settings.md#the-reranker-block)",
     ServeSettings: "[The gateway's configuration](gateway.md#how-to-serve)",
     Token: "[The gateway's configuration](gateway.md#tokens)",
+    ProxySettings: "[The proxy's configuration](gateway.md#the-proxy)",
+    Upstream: "[The proxy's configuration](gateway.md#upstreams)",
 }
 """Classes whose fields are described on another page."""
 
@@ -252,8 +258,8 @@ def _gateway() -> str:
     lines = [
         "# The gateway's configuration",
         NOTE,
-        "One YAML or JSON file with up to four blocks: `mcpServers` (or VS Code's `servers`), "
-        "`functions`, `serve`, and `tools: tool_search:`, whose keys are "
+        "One YAML or JSON file with up to five blocks: `mcpServers` (or VS Code's `servers`), "
+        "`functions`, `serve`, `proxy`, and `tools: tool_search:`, whose keys are "
         "[the settings](settings.md). Every client's `mcp.json` is such a file as it stands. How "
         "to get one is in the [guide](../guides/gateway.md).",
         "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
@@ -287,6 +293,14 @@ def _gateway() -> str:
         "Keys of each entry of `serve.tokens`. What they are for is in "
         "[Who may what](../guides/gateway-access.md).",
         *_key_entries(Token, "serve.tokens."),
+        "## The proxy",
+        "Keys of the block `proxy`, for `toolfold proxy` and `toolfold run`. Who may ask, how often "
+        "and from where stands under `serve`, but for the tokens, which are its own. How to use "
+        "it is in the [guide](../guides/proxy.md).",
+        *_key_entries(ProxySettings, "proxy."),
+        "## Upstreams",
+        "Keys of each entry of `proxy.upstreams`.",
+        *_key_entries(Upstream, "proxy.upstreams."),
     ]
     return _joined(lines)
 
@@ -310,7 +324,8 @@ def _key_entries(cls: Any, prefix: str, keys: Collection[str] | None = None) -> 
         yield f"### `{prefix}{key}`"
         yield item.meaning
         if item.kind.name == "blocks":
-            yield "Its keys are [below](#tokens)."
+            where = "upstreams" if item.kind.type is Upstream else "tokens"
+            yield f"Its keys are [{'below' if prefix == 'serve.' else 'here'}](#{where})."
             continue
         yield f"- Takes: {_kind(item.kind)}"
         yield f"- Default: `{_default(item)}`"

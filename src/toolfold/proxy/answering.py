@@ -46,6 +46,9 @@ class Answering:
         self.tail = b""
         """The last bytes that were sent."""
 
+        self.is_whole = False
+        """Whether the last piece is sent, or about to be."""
+
     @property
     def is_begun(self) -> bool:
         """Whether the client has the status."""
@@ -69,6 +72,7 @@ class Answering:
         """Send the last piece of the body."""
         if data and self.first is None:
             self.first = time.perf_counter() - self._began
+        self.is_whole = True
         await self._send({"type": "http.response.body", "body": data})
 
     async def whole(self, status: int, headers: Iterable[Header], body: bytes) -> None:
@@ -161,17 +165,22 @@ class Arriving:
                 await self._pieces.put(None)
 
 
-async def until_left(work: Coroutine[Any, Any, None], arriving: Arriving) -> bool:
+async def until_left(
+    work: Coroutine[Any, Any, None], arriving: Arriving, answering: Answering
+) -> bool:
     """Do some work until it is done or the client has left; return whether it has.
 
     Args:
         work: What is done; it is cancelled at once when the client leaves.
         arriving: What comes from the client.
+        answering: What goes to it: when that is whole, the client may leave.
     """
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(arriving.left())
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if answering.is_whole:
+            await asyncio.wait((working,))
     finally:
         has_left = not working.done()
         working.cancel()

@@ -195,7 +195,7 @@ class _Request:
                 if self._body is None:
                     self._outcome = "cancelled"
                     return
-            if await until_left(self._answer(), self._arriving):
+            if await until_left(self._answer(), self._arriving, self._answering):
                 self._outcome = "cancelled"
         except asyncio.CancelledError:
             self._outcome = "cancelled"
