@@ -495,6 +495,8 @@ def test_toolfold_run_starts_a_client_whose_tools_are_folded(
 
 @BOTH
 def test_toolfold_run_ends_as_the_client_does(client: Proxied, tmp_path: Path) -> None:
-    refused = Refuse(400, {"type": "error", "error": {"type": "invalid_request_error", "message": "No."}})
+    refused = Refuse(
+        400, {"type": "error", "error": {"type": "invalid_request_error", "message": "No."}}
+    )
     ran, _, _ = run_through(client, tmp_path, in_order([refused] * 20))
     assert ran.code == 1

@@ -9,7 +9,7 @@ import pytest
 
 from support.model_server import ModelServer, Says
 from support.proxies import proxied
-from support.proxying import Asked, Between, Call, Say, mcp_tools, named
+from support.proxying import Asked, Between, Call, Say, mcp_tools, named, texts_of
 from toolfold.config.proxy_settings import Upstream
 
 CODEX = {"user-agent": "codex_exec/0.166.0 (Linux; x86_64)", "session-id": "1"}
@@ -99,3 +99,27 @@ def test_a_clients_own_search_passes_where_the_upstream_is_said_to_understand_it
     [request] = model.requests
     assert (request.raw == body) is (searches is True)
     assert ("defer_loading" in request.raw.decode()) is (searches is True)
+
+
+def test_what_a_broken_answer_left_stays_before_the_answer_that_came_instead() -> None:
+    """Codex keeps the whole items of a stream that broke off and asks again behind them."""
+    files = [{**t, "name": t["name"].removeprefix("mcp__files__")} for t in mcp_tools(SHAPE)]
+    body = json.loads(of_codex(space("mcp__files", *files)))
+    said = {"type": "message", "role": "assistant"}
+    body["input"].append({**said, "content": [{"type": "output_text", "text": "I look."}]})
+    named_file = {"name": "mcp__files__read_file", "arguments": {"path": "a"}}
+    replies = [
+        [Call("tool_search", {"query": "read a file"})],
+        [Call("tool_call", named_file, id="call_000000000001")],
+        [Say("Done.")],
+    ]
+    wire = Between(lambda asked: replies[len(asked.calls)])
+    _, _, answer = wire.answer("/v1/responses", json.dumps(body).encode(), CODEX)
+    [call] = json.loads(answer)["output"]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "read"}
+    body["input"] += [call, result]
+    wire.answer("/v1/responses", json.dumps(body).encode(), CODEX)
+
+    _, before, after = (texts_of(asked.body) for asked in wire.asked)
+    assert after[: len(before)] == before
+    assert "I look." in after[1]

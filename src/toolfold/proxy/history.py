@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from toolfold._json_values import NotJsonError, canonical
@@ -130,7 +131,10 @@ class History:
             turn: What it holds.
             text: What the client reads of the turn.
         """
-        before, kept = self._digests[-1], turn.dump()
+        # What a broken answer left stands before this one, with nothing between them.
+        last = self._turns[-1] if self._turns else None
+        lead = last.end - last.first if last and last.end == len(self._request.items) else 0
+        before, kept = self._digests[-1], replace(turn, lead=lead).dump()
         for call_id, _, _ in turn.calls:
             self._store.put(self._call_key(call_id, before), kept)
         if not turn.calls:

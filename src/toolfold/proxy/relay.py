@@ -159,7 +159,7 @@ class Relay:
             if not self.answering.is_begun:
                 raise
             self.error = error.message
-            await self.answering.end(exchange.broken(error.message))
+            await self.answering.end(exchange.broken(error.message, error.status))
             return None
         try:
             if response.status_code >= 300:
@@ -182,7 +182,7 @@ class Relay:
             return again
         self.error = said_in(body) or f"the upstream answered {status}"
         if self.answering.is_begun:
-            await self.answering.end(exchange.broken(self.error))
+            await self.answering.end(exchange.broken(self.error, status, body))
         elif (
             self.dialect is not None
             and lacks_dialect(status, self.choice.path, body)

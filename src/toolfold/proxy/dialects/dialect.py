@@ -86,8 +86,14 @@ class AnswerWriter(Protocol):
         """Return what says that work goes on, between two events."""
         ...
 
-    def broken(self, message: str) -> bytes:
-        """Return the error of an upstream that broke off in mid-stream."""
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
+        """Return the error of an upstream that broke off in mid-stream.
+
+        Args:
+            message: What happened.
+            status: The status of an upstream that refused a later round.
+            body: What it said then.
+        """
         ...
 
 

@@ -65,7 +65,10 @@ class OpenAIResponses:
         self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
     ) -> list[Edit] | None:
         """Return the edit that puts items back as the model made them, hidden ones before."""
-        start, end = request.items[turn.first].start, request.items[turn.end - 1].end
+        first = turn.first + kept.lead
+        if first >= turn.end:
+            return None
+        start, end = request.items[first].start, request.items[turn.end - 1].end
         return [Edit(start, end, request.joined((*kept.before, *kept.turn, *kept.answers)))]
 
     def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
