@@ -184,7 +184,7 @@ def test_below_the_gate_the_same_bytes_go_up_and_come_down(dialect: str) -> None
 
 _part = st.sampled_from(
     [
-        Say("Some words, \u00e4\u4e16\ud83d\ude00."),
+        Say("Some words, \u00e4\u4e16\U0001f600."),
         Think("Thoughts."),
         SEARCH,
         Call("tool_describe", {"name": RENAME}),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ from scripted_model import (  # noqa: E402
     Call,
     OpenAIChat,
     OpenAIResponses,
-    Play,
     Refuse,
     Say,
     Think,
@@ -70,7 +69,7 @@ class Between(httpx2.BaseTransport):
     """Stands where the network would be.
 
     Args:
-        play: What the model says.
+        play: What the model says; bytes are what it says on the wire.
         settings: How to fold.
         store: What the proxy remembers.
         scope: Which tools exist.
@@ -81,7 +80,7 @@ class Between(httpx2.BaseTransport):
 
     def __init__(
         self,
-        play: Play,
+        play: Callable[[Asked], Any],
         *,
         settings: Settings = FOLDING,
         store: HistoryStore | None = None,
@@ -178,6 +177,9 @@ class Between(httpx2.BaseTransport):
         self.asked.append(asked)
         parts = self.play(asked)
         number = len(self.asked)
+        if isinstance(parts, bytes):
+            kind = "text/event-stream" if asked.is_streamed else "application/json"
+            return 200, kind, [parts]
         if isinstance(parts, Refuse):
             return parts.status, "application/json", [json.dumps(parts.content).encode()]
         if asked.is_streamed:

@@ -145,9 +145,13 @@ class Folding:
             return None
 
     def _folded(self, *, is_native: bool) -> FoldedTools | None:
+        came: list[Tool] = []
         for entry in read([tool.record for tool in self.tools]):
             if entry.tools and entry.shape != self.shape:
                 raise InvalidToolError("a tool is in the shape of another API")
+            came += entry.tools
+        if prompts.holds_bridge(came) and self.scope.holds_everything:
+            return None  # another fold's, whose host answers it
         names = frozenset(name for tool in self.tools if (name := name_of(tool.record)))
         aside = frozenset(name for name in names if is_gateways(name))
         settings = self._settings(names - aside)

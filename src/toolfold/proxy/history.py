@@ -160,7 +160,7 @@ class History:
     def _kept(self, turn: ClientTurn) -> KeptTurn | None:
         before = self._digests[turn.first]
         if not turn.calls:
-            kept = self._store.get(self._text_key(turn.text, before)) if turn.text else None
+            kept = self._store.get(self._text_key(turn.text, before))
             return None if kept is None else KeptTurn.load(kept)
         for call_id, _, _ in turn.calls:
             kept = self._store.get(self._call_key(call_id, before))

@@ -19,6 +19,7 @@ from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
+from toolfold.session import Session
 
 __all__ = ["ROUNDS_AT_MOST", "FoldedExchange"]
 
@@ -127,12 +128,12 @@ class FoldedExchange:
         """Take an upstream's error: it is the client's, but for one about deferred tools."""
         if not self._tools.folded.is_native or not refuses_native(status, body) or self._said:
             return None
-        self._history.remember(
-            replace(self._tools.conversation, session=self._tools.folded.refused())
-        )
         other = self._otherwise()
         if other is None:
             return None
+        told = Session(refused=self._tools.folded.refused().refused)
+        other._tools.session = told
+        self._history.remember(replace(other._tools.conversation, session=told))
         report = replace(other.report, rounds=self.report.rounds, usage=self.report.usage)
         self._tools, self._edits, self.report = other._tools, other._edits, report
         self._answer, self._hidden = other._answer, []

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from toolfold._json_values import parse, sendable
-from toolfold.proxy.complaints import kind_of
+from toolfold._json_values import sendable
+from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
     EVENT_LIMIT,
     Beginning,
     event,
+    is_taken,
     read_error,
     read_event,
+    reply_of,
     rewritten,
+    value_of,
 )
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.runtime._replies import ReplyText
 from toolfold.runtime.clients._endpoint import Whole
-from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
 from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
 from toolfold.runtime.model import Reply
@@ -80,9 +82,11 @@ class ChatStream:
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
         self._rest = b"".join(map(self._event, self._events.close()))
-        if self._is_foreign or not self._reader.is_begun:
+        if self._is_foreign or not (self._reader.is_begun or self._reader.is_ended):
             return None
-        reply = self._reader.reply()
+        reply = reply_of(self._reader)
+        if reply is None:
+            return None
         if self._gate is None or self._recovery is None:
             return round_turn(reply)
         calls = recovered(self._recovery, reply)
@@ -143,9 +147,7 @@ class ChatStream:
         if self._is_foreign or chunk is None or chunk.get("error") or came.name == "error":
             self._is_foreign = True
             return rewritten(came)
-        try:
-            self._reader.read(came)
-        except Failure:
+        if not is_taken(self._reader, came):
             self._is_foreign = True
             return rewritten(came)
         if self._round == 1 and not self._first:
@@ -247,10 +249,8 @@ class WholeChat:
         """Take an answer; return what the model said."""
         self._body = body
         reader = ChatReader()
-        try:
-            value = parse(body)
-            reader.read(Whole(value))
-        except (ValueError, RecursionError, Failure):
+        value = value_of(body)
+        if not is_taken(reader, Whole(value)) or (reply := reply_of(reader)) is None:
             return None
         choices = value.get("choices") if is_object(value) else None
         if not is_array(choices) or not choices or not is_object(choices[0]):
@@ -259,7 +259,6 @@ class WholeChat:
         if not is_object(message):
             return None
         self._answer = value
-        reply = reader.reply()
         calls = recovered(self._recovery, reply) if self._recovery is not None else ()
         self._messages.append({**message, "content": None} if calls else message)
         return called_turn(reply, "", calls) if calls else round_turn(reply)
@@ -312,7 +311,7 @@ def error_record(message: str, status: int, body: bytes) -> dict[str, Json]:
         body: What the upstream sent.
     """
     own = read_error(body)
-    kind = kind_of(status)
+    kind = error_kind(status)
     ours = {"type": "server_error" if kind == "api_error" else kind, "param": None, "code": None}
     return {"message": message, **ours, **own}
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from toolfold._json_values import parse, sendable
-from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
+from toolfold.runtime.clients._endpoint import Piece
+from toolfold.runtime.clients._exchange import ReplyReader
+from toolfold.runtime.clients._failure import Failure
+from toolfold.runtime.clients._sse import ServerSentEvent
+from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_object
 
 __all__ = [
     "EVENT_LIMIT",
     "Beginning",
-    "EventReader",
-    "EventTooLongError",
     "event",
+    "is_taken",
+    "kind_of",
+    "place_in",
     "read_error",
     "read_event",
+    "reply_of",
     "rewritten",
+    "value_of",
 ]
 
 EVENT_LIMIT = 64 * 1024 * 1024
@@ -34,21 +41,55 @@ def rewritten(came: ServerSentEvent) -> bytes:
     return f"{named}{lines}\n".encode("utf-8", "replace")
 
 
-def read_event(came: ServerSentEvent) -> dict[str, Json] | None:
-    """Return the object in an event, or None where there is none."""
+def value_of(body: bytes) -> Json:
+    """Return the JSON value of a body, or None where it is none."""
     try:
-        value = parse(came.data)
+        return parse(body)
     except (ValueError, RecursionError):
         return None
+
+
+def is_taken(reader: ReplyReader, piece: Piece) -> bool:
+    """Whether a reader can read a piece of a reply: no error, and of the shape that it should be.
+
+    Readers trust the shapes of a provider's own events; who else sends some may send anything.
+    """
+    try:
+        reader.read(piece)
+    except (Failure, TypeError, ValueError, KeyError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def reply_of(reader: ReplyReader) -> Reply | None:
+    """Return the reply that a reader has put together, or None where it is none."""
+    try:
+        return reader.reply()
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def kind_of(came: ServerSentEvent, content: dict[str, Json]) -> str:
+    """Return what kind of event it is."""
+    kind = content.get("type")
+    return kind if isinstance(kind, str) else came.name
+
+
+def place_in(content: dict[str, Json], key: str) -> int | None:
+    """Return the place that an event is about, where it says one."""
+    place = content.get(key)
+    return place if isinstance(place, int) else None
+
+
+def read_event(came: ServerSentEvent) -> dict[str, Json] | None:
+    """Return the object in an event, or None where there is none."""
+    value = value_of(came.data.encode("utf-8", "surrogatepass"))
     return value if is_object(value) else None
 
 
 def read_error(body: bytes) -> dict[str, Json]:
     """Return the error in a body, as its provider says it; empty where there is none."""
-    try:
-        value = parse(body)
-    except (ValueError, RecursionError):
-        return {}
+    value = value_of(body)
     error = value.get("error") if is_object(value) else None
     return error if is_object(error) and isinstance(error.get("message"), str) else {}
 

@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolfold._json_values import parse, sendable
-from toolfold.proxy.complaints import kind_of
+from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
     EVENT_LIMIT,
     Beginning,
     event,
+    is_taken,
+    kind_of,
+    place_in,
     read_error,
     read_event,
+    reply_of,
     rewritten,
+    value_of,
 )
 from toolfold.proxy.dialects.held_text import HeldText
 from toolfold.proxy.recovery import Recovery
@@ -25,7 +30,6 @@ from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.runtime.clients._anthropic_reader import MessagesReader
 from toolfold.runtime.clients._endpoint import Whole
-from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
 from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_array, is_object
@@ -79,9 +83,11 @@ class MessageStream:
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
         self._rest = b"".join(map(self._event, self._events.close()))
-        if self._is_foreign or not self._reader.is_begun:
+        if self._is_foreign or not (self._reader.is_begun or self._reader.is_ended):
             return None
-        reply = self._reader.reply()
+        reply = reply_of(self._reader)
+        if reply is None:
+            return None
         calls = recovered(self._recovery, reply)
         if calls:
             return called_turn(reply, calls)
@@ -137,12 +143,10 @@ class MessageStream:
         if self._is_foreign or content is None:
             self._is_foreign = self._is_foreign or content is None
             return rewritten(came)
-        try:
-            self._reader.read(came)
-        except Failure:
+        if not is_taken(self._reader, came):
             self._is_foreign = True
             return rewritten(came)
-        match content.get("type") or came.name:
+        match kind_of(came, content):
             case "message_start":
                 return self._begun(came, content)
             case "content_block_start":
@@ -150,7 +154,7 @@ class MessageStream:
             case "content_block_delta" | "content_block_stop" if self._holds(content):
                 return self._told(came, content)
             case "content_block_delta" | "content_block_stop":
-                if content.get("index") in self._waiting:
+                if place_in(content, "index") in self._waiting:
                     self._held.append((came, content))
                     return b""
                 return self._placed(came, content)
@@ -175,18 +179,18 @@ class MessageStream:
         block = content.get("content_block")
         if is_object(block) and block.get("type") == "tool_use":
             if not self._is_open(str(block.get("name"))):
-                self._waiting.add(content.get("index"))
+                self._waiting.add(place_in(content, "index"))
                 self._held.append((came, content))
                 return b""
             self._out.add(str(block.get("id") or ""))
         if self._gate is not None and is_object(block) and block.get("type") == "text":
-            self._gate.places.add(content.get("index"))
+            self._gate.places.add(place_in(content, "index"))
             return self._told(came, {**content})
         return self._placed(came, content)
 
     def _holds(self, content: dict[str, Json]) -> bool:
         """Whether an event is of a block of text that may yet be a call."""
-        return self._gate is not None and content.get("index") in self._gate.places
+        return self._gate is not None and place_in(content, "index") in self._gate.places
 
     def _told(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
         assert self._gate is not None
@@ -197,9 +201,9 @@ class MessageStream:
 
     def _placed(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
         """Return an event with its block's place in the client's message."""
-        if "index" not in content:
+        index = place_in(content, "index")
+        if index is None:
             return rewritten(came)
-        index = content["index"]
         if index not in self._places:
             self._places[index] = self._next
             self._next += 1
@@ -247,15 +251,12 @@ class WholeMessage:
         """Take an answer; return what the model said."""
         self._body = body
         reader = MessagesReader()
-        try:
-            message = parse(body)
-            reader.read(Whole(message))
-        except (ValueError, RecursionError, Failure):
+        message = value_of(body)
+        if not is_taken(reader, Whole(message)) or (reply := reply_of(reader)) is None:
             return None
         if not is_object(message) or not is_array(message.get("content")):
             return None
         self._message, self._content = message, message["content"]
-        reply = reader.reply()
         calls = recovered(self._recovery, reply)
         if not calls:
             return round_turn(reply, frozenset())
@@ -299,7 +300,7 @@ class WholeMessage:
 
 def _error(message: str, status: int, body: bytes) -> dict[str, Json]:
     own = read_error(body)
-    error = own if own.get("type") else {"type": kind_of(status), "message": message}
+    error = own if own.get("type") else {"type": error_kind(status), "message": message}
     return {"type": "error", "error": error}
 
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from toolfold._json_values import parse, sendable
+from toolfold._json_values import sendable
 from toolfold.proxy.dialects.chat_answers import error_record
 from toolfold.proxy.dialects.events import (
     EVENT_LIMIT,
     Beginning,
     event,
+    is_taken,
+    kind_of,
+    place_in,
     read_event,
+    reply_of,
     rewritten,
+    value_of,
 )
 from toolfold.proxy.dialects.held_text import HeldText
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime.clients._endpoint import Whole
-from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.clients._responses_reader import ResponsesReader
 from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
 from toolfold.runtime.model import Reply
@@ -88,7 +92,9 @@ class ResponseStream:
         self._rest = b"".join(map(self._event, self._events.close()))
         if self._is_foreign or self._end is None:
             return None
-        reply = self._reader.reply()
+        reply = reply_of(self._reader)
+        if reply is None:
+            return None
         calls = recovered(self._recovery, reply)
         if calls:
             return called_turn(reply, calls)
@@ -150,12 +156,10 @@ class ResponseStream:
         if self._is_foreign or content is None:
             self._is_foreign = self._is_foreign or not came.data.startswith("[DONE]")
             return rewritten(came) if self._round == 1 or self._is_foreign else b""
-        try:
-            self._reader.read(came)
-        except Failure:
+        if not is_taken(self._reader, came):
             self._is_foreign = True
             return self._numbered(came, content)
-        kind = content.get("type") or came.name
+        kind = kind_of(came, content)
         if kind == "response.created" and is_object(begun := content.get("response")):
             self._ids.append(str(begun.get("id") or ""))
             self._begun = self._begun or begun
@@ -168,9 +172,9 @@ class ResponseStream:
             return b""
         return self._item_event(came, content, kind)
 
-    def _item_event(self, came: ServerSentEvent, content: dict[str, Json], kind: Json) -> bytes:
+    def _item_event(self, came: ServerSentEvent, content: dict[str, Json], kind: str) -> bytes:
         """Return what goes out of an event about an item."""
-        index, item = content.get("output_index"), content.get("item")
+        index, item = place_in(content, "output_index"), content.get("item")
         if is_object(item) and kind == "response.output_item.added" and self._waits(item):
             self._waiting[index] = item
         if index in self._waiting:
@@ -201,8 +205,8 @@ class ResponseStream:
 
     def _placed(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
         """Return an event with its item's place in the client's response."""
-        if "output_index" in content:
-            index = content["output_index"]
+        index = place_in(content, "output_index")
+        if index is not None:
             if index not in self._places:
                 self._places[index] = self._next
                 self._next += 1
@@ -295,15 +299,12 @@ class WholeResponse:
         """Take an answer; return what the model said."""
         self._body = body
         reader = ResponsesReader()
-        try:
-            response = parse(body)
-            reader.read(Whole(response))
-        except (ValueError, RecursionError, Failure):
+        response = value_of(body)
+        if not is_taken(reader, Whole(response)) or (reply := reply_of(reader)) is None:
             return None
         if not is_object(response) or not is_array(response.get("output")):
             return None
         self._response, self._output = response, response["output"]
-        reply = reader.reply()
         calls = recovered(self._recovery, reply)
         if calls:
             kept = [item for item in response["output"] if not _is_message(item)]
