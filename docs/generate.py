@@ -294,9 +294,9 @@ def _gateway() -> str:
         "[Who may what](../guides/gateway-access.md).",
         *_key_entries(Token, "serve.tokens."),
         "## The proxy",
-        "Keys of the block `proxy`, for `toolfold proxy` and `toolfold run`. Who may ask, how often "
-        "and from where stands under `serve`, but for the tokens, which are its own. How to use "
-        "it is in the [guide](../guides/proxy.md).",
+        "Keys of the block `proxy`, for `toolfold proxy` and `toolfold run`. Who may ask, how "
+        "often and from where stands under `serve`, but for the tokens, which are its own. How to "
+        "use it is in the [guide](../guides/proxy.md).",
         *_key_entries(ProxySettings, "proxy."),
         "## Upstreams",
         "Keys of each entry of `proxy.upstreams`.",

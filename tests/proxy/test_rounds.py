@@ -249,3 +249,16 @@ def test_four_megabytes_of_tools_pass_or_are_folded() -> None:
     assert reply.json["content"][0]["text"] == "Fine."
     assert record.outcome == "folded"
     assert len(model.requests[0].raw) < 20_000
+
+
+def test_tokens_are_counted_of_what_the_model_will_get() -> None:
+    counted = Raw([b'{"input_tokens": 12}'], 200, {"content-type": "application/json"})
+    body = request("anthropic-messages")
+    del body["max_tokens"]
+    with ModelServer(counted) as model, proxied(model.url, settings=ON) as proxy:
+        reply = proxy.ask("/v1/messages/count_tokens?beta=true", body)
+    assert reply.body == b'{"input_tokens": 12}'
+    assert model.requests[0].path == "/v1/messages/count_tokens?beta=true"
+    sent = model.requests[0].body
+    assert [tool["name"] for tool in sent["tools"]] == ["tool_search", "tool_describe", "tool_call"]
+    assert sent["messages"] == body["messages"]

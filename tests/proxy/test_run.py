@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from support.model_server import ModelServer, Says
 from support.proxies import ask
 from toolfold.cli import main
-from toolfold.proxy.clients import RUN_CLIENTS, Launch, client_of, place_of
+from toolfold.proxy.clients import RUN_CLIENTS, ProgramLaunch, client_of, place_of
 
 TOOLFOLD = [sys.executable, "-m", "toolfold"]
 ASK = """
@@ -93,7 +93,7 @@ def test_a_program_that_is_not_there_is_127(tmp_path: Path) -> None:
     assert "no-such-program-anywhere" in ended.stderr
 
 
-def launched(program: str, environ: dict[str, str], *, named: bool = False) -> Launch:
+def launched(program: str, environ: dict[str, str], *, named: bool = False) -> ProgramLaunch:
     client = client_of(program)
     place = place_of("http://127.0.0.1:9", client.upstreams(environ), named=named)
     return client.launch(["do", "it"], environ, place)

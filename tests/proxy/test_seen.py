@@ -19,7 +19,7 @@ from toolfold.config.serve_settings import ServeSettings
 from toolfold.dispatch.records import RequestRecord
 from toolfold.evaluation.trace import read_trace
 from toolfold.proxy._report import ProxyTally
-from toolfold.proxy._run_proxy import How, process, running
+from toolfold.proxy._run_proxy import ProxyOptions, process, running
 from toolfold.proxy.traffic import Traffic
 from toolfold.redact import Redactor
 from toolfold.runtime.messages import Call
@@ -99,8 +99,8 @@ def test_a_running_proxy_tells_its_user_how_it_stands(tmp_path: Path) -> None:
 
     async def stand(url: str) -> tuple[object, str, str]:
         config = replace(proxy_config(url, listen="127.0.0.1:0"), serve=serve)
-        with process(config, How()) as observers:
-            async with running(config, How(), observers) as proxy:
+        with process(config, ProxyOptions()) as observers:
+            async with running(config, ProxyOptions(), observers) as proxy:
                 await asyncio.to_thread(ask, proxy.address, "/v1/chat/completions", hello)
                 health = await asyncio.to_thread(ask, proxy.address, "/toolfold/healthz")
                 metrics = await asyncio.to_thread(ask, proxy.address, "/toolfold/metrics")

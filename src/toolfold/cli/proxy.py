@@ -39,7 +39,7 @@ store_option = setting_option(ProxySettings, "store")
 @save_option
 @click.option(
     "--log", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="How to log on standard error",
+    help="ProxyOptions to log on standard error",
 )  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Log more")
 def command(
@@ -68,10 +68,10 @@ def command(
     from dataclasses import replace
 
     from toolfold.config.proxy_config import load_proxy
-    from toolfold.proxy._run_proxy import How, run_proxy
+    from toolfold.proxy._run_proxy import ProxyOptions, run_proxy
 
     loaded = load_proxy(config, upstream=upstream, listen=listen, enabled=enabled)
     if store is not None:
         loaded = replace(loaded, proxy=replace(loaded.proxy, store=store))
     where = None if save is None else Path(save)
-    run_proxy(loaded, How(verbose, "json" if form == "json" else "text", where))
+    run_proxy(loaded, ProxyOptions(verbose, "json" if form == "json" else "text", where))

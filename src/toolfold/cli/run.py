@@ -58,13 +58,13 @@ def command(
       toolfold run -- python agent.py
     """
     from toolfold.proxy._run_command import run_command
-    from toolfold.proxy._run_proxy import How
+    from toolfold.proxy._run_proxy import ProxyOptions
 
     loaded, named = _loaded(command[0], upstream, config, enabled)
     where = None if save is None else Path(save)
     # A program that draws its own screen must not be written over.
     is_mute = sys.stderr.isatty() and not verbose
-    how = How(verbose, "text", where, quiet=not verbose, mute=is_mute)
+    how = ProxyOptions(verbose, "text", where, quiet=not verbose, mute=is_mute)
     try:
         ended = run_command(command, loaded, how, named=named)
     except FileNotFoundError:

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 
 from toolfold.config.proxy_config import ProxyConfig
 from toolfold.dispatch.records import Observer
-from toolfold.proxy._run_proxy import How, process, running
+from toolfold.proxy._run_proxy import ProxyOptions, process, running
 from toolfold.proxy.clients import client_of, place_of
 
-__all__ = ["Ended", "run_command"]
+__all__ = ["ProgramEnd", "run_command"]
 
 _PASSED_ON = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _LOCAL = "127.0.0.1,localhost"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a program ended."""
+class ProgramEnd:
+    """ProxyOptions a program ended."""
 
     code: int
     """Its exit code; of one that a signal ended, 128 and the signal's number."""
@@ -36,17 +36,17 @@ class Ended:
 def run_command(
     command: Sequence[str],
     config: ProxyConfig,
-    how: How = How(),  # noqa: B008
+    how: ProxyOptions = ProxyOptions(),  # noqa: B008
     environ: Mapping[str, str] | None = None,
     *,
     named: bool = True,
-) -> Ended:
+) -> ProgramEnd:
     """Run a program whose requests to a model go through a proxy, and wait for its end.
 
     Args:
         command: The program and its arguments.
         config: The proxy's configuration; where it listens is chosen here.
-        how: How to log, and where traffic is kept.
+        how: ProxyOptions to log, and where traffic is kept.
         environ: The environment; the process's own by default.
         named: Whether somebody named the upstreams.
 
@@ -64,12 +64,12 @@ def run_command(
 async def _run(
     command: Sequence[str],
     config: ProxyConfig,
-    how: How,
+    how: ProxyOptions,
     variables: dict[str, str],
     observers: Sequence[Observer],
     *,
     named: bool,
-) -> Ended:
+) -> ProgramEnd:
     client = client_of(command[0])
     async with running(config, how, observers) as proxy:
         place = place_of(proxy.address, config.proxy.upstreams, named=named)
@@ -81,7 +81,7 @@ async def _run(
         )
         with _signals(started):
             code = await started.wait()
-    return Ended(code if code >= 0 else 128 - code, proxy.tally.summary())
+    return ProgramEnd(code if code >= 0 else 128 - code, proxy.tally.summary())
 
 
 @contextmanager

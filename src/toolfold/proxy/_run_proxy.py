@@ -31,7 +31,7 @@ from toolfold.serve.observe.metrics import Metrics
 if TYPE_CHECKING:
     from toolfold.serve.http.listening import Listening
 
-__all__ = ["How", "Running", "process", "run_proxy", "running"]
+__all__ = ["ProxyOptions", "Running", "process", "run_proxy", "running"]
 
 PARTING = 5.0
 """How long answers under way have to end when the proxy is told to stop, in seconds."""
@@ -40,7 +40,7 @@ _log = logging.getLogger("toolfold.proxy")
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ProxyOptions:
     """What the command line says beside the configuration."""
 
     verbose: bool = False
@@ -67,7 +67,7 @@ class Running:
     tally: ProxyTally
 
 
-def run_proxy(config: ProxyConfig, how: How = How()) -> None:  # noqa: B008
+def run_proxy(config: ProxyConfig, how: ProxyOptions = ProxyOptions()) -> None:  # noqa: B008
     """Stand before the upstreams until a signal comes.
 
     Raises:
@@ -79,7 +79,7 @@ def run_proxy(config: ProxyConfig, how: How = How()) -> None:  # noqa: B008
 
 
 async def _until_stopped(
-    config: ProxyConfig, how: How, observers: Iterable[Observer], stop: StopSignal
+    config: ProxyConfig, how: ProxyOptions, observers: Iterable[Observer], stop: StopSignal
 ) -> None:
     stopped = stop.event()
     async with running(config, how, observers) as proxy:
@@ -91,7 +91,7 @@ async def _until_stopped(
 
 
 @contextmanager
-def process(config: ProxyConfig, how: How) -> Generator[tuple[Observer, ...]]:
+def process(config: ProxyConfig, how: ProxyOptions) -> Generator[tuple[Observer, ...]]:
     """Set up what belongs to the process: logs and the audit."""
     redactor = Redactor(_secrets(config))
     start_logs(how.form, redactor=redactor, verbose=how.verbose)
@@ -117,7 +117,7 @@ def process(config: ProxyConfig, how: How) -> Generator[tuple[Observer, ...]]:
 @asynccontextmanager
 async def running(
     config: ProxyConfig,
-    how: How = How(),  # noqa: B008
+    how: ProxyOptions = ProxyOptions(),  # noqa: B008
     observers: Iterable[Observer] = (),
 ) -> AsyncGenerator[Running]:
     """Have a proxy listen as long as the block lasts.

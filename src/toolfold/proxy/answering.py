@@ -12,8 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from types import TracebackType
 from typing import Any, Self
 
-from toolfold.proxy.headers import Header
-from toolfold.serve.http.customs import Send
+from toolfold.serve.http.customs import Header, Send
 from toolfold.serve.http.rate_limit import Receive
 
 __all__ = ["Answering", "Arriving", "BrokenAnswerError", "Pulse", "until_left"]

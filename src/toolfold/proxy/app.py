@@ -23,7 +23,7 @@ from toolfold.proxy.opening import open_exchange
 from toolfold.proxy.paths import Asked, asked, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
-from toolfold.proxy.upstreams import Choice, Connections, UnservedModelError, Upstreams
+from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
 from toolfold.scope import Scope
 from toolfold.serve.http.customs import AsgiScope, Send, header_values
 from toolfold.serve.http.guard import Guard
@@ -97,7 +97,7 @@ class ProxyApp:
     ) -> None:
         self.config = config
         self.upstreams = Upstreams(config.proxy.upstreams, config.keys)
-        self.connections = Connections(config.proxy)
+        self.connections = UpstreamConnections(config.proxy)
         self.in_flight = 0
         """How many requests are under way."""
 
@@ -135,8 +135,6 @@ class ProxyApp:
         self, what: Asked, body: bytes, scope: AsgiScope, choice: Choice, principal: Principal
     ) -> Exchange | Untouched | Refused:
         """Return what becomes of a request for an answer. It may take long."""
-        if what.counts:
-            return Untouched(body, "it counts tokens")
         upstream = choice.upstream
         return open_exchange(
             what.dialect,
@@ -249,6 +247,9 @@ class _Request:
             await self._answering.whole(opened.status, (_JSON,), opened.body)
         elif isinstance(opened, Untouched):
             await relay.untouched(opened.body)
+        elif self._asked.counts:
+            self._outcome = "folded"
+            await relay.counted(opened)
         else:
             self._outcome, self._report = "folded", opened.report
             await relay.folded(opened)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from toolfold.config.proxy_settings import Upstream
 from toolfold.tool import Json, is_object
 
-__all__ = ["RUN_CLIENTS", "Launch", "RunClient", "client_of"]
+__all__ = ["RUN_CLIENTS", "ProgramLaunch", "RunClient", "client_of"]
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
@@ -23,7 +23,7 @@ Environment = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ProgramLaunch:
     """What a program is started with."""
 
     arguments: tuple[str, ...]
@@ -32,7 +32,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProxyPlace:
     """Where the proxy is, for a program that may speak two dialects."""
 
     anthropic: str
@@ -56,7 +56,7 @@ class RunClient:
     upstreams: Callable[[Environment], tuple[Upstream, ...]]
     """Where its requests go if nobody names an upstream."""
 
-    launch: Callable[[Sequence[str], Environment, Place], Launch]
+    launch: Callable[[Sequence[str], Environment, ProxyPlace], ProgramLaunch]
     """Its arguments, the environment and where the proxy is, to what it is started with."""
 
 
@@ -66,7 +66,7 @@ def client_of(command: str) -> RunClient:
     return RUN_CLIENTS.get(name, _ANY)
 
 
-def place_of(address: str, upstreams: Sequence[Upstream], *, named: bool) -> Place:
+def place_of(address: str, upstreams: Sequence[Upstream], *, named: bool) -> ProxyPlace:
     """Return where the proxy is for each of the two APIs.
 
     Args:
@@ -75,7 +75,7 @@ def place_of(address: str, upstreams: Sequence[Upstream], *, named: bool) -> Pla
         named: Whether somebody named them.
     """
     paths = {each.name: each.path for each in upstreams}
-    return Place(
+    return ProxyPlace(
         address + paths.get("anthropic", ""), address + paths.get("openai", "") + "/v1", named
     )
 
@@ -104,8 +104,8 @@ def _goose_upstreams(environ: Environment) -> tuple[Upstream, ...]:
     return (Upstream(name="openai", url=environ.get("OPENAI_HOST") or OPENAI),)
 
 
-def _any(arguments: Sequence[str], environ: Environment, place: Place) -> Launch:
-    return Launch(
+def _any(arguments: Sequence[str], environ: Environment, place: ProxyPlace) -> ProgramLaunch:
+    return ProgramLaunch(
         tuple(arguments),
         {
             "ANTHROPIC_BASE_URL": place.anthropic,
@@ -115,14 +115,14 @@ def _any(arguments: Sequence[str], environ: Environment, place: Place) -> Launch
     )
 
 
-def _claude(arguments: Sequence[str], environ: Environment, place: Place) -> Launch:
+def _claude(arguments: Sequence[str], environ: Environment, place: ProxyPlace) -> ProgramLaunch:
     # With a search of its own it would keep its tools back, and there were nothing to fold.
     search = environ.get("ENABLE_TOOL_SEARCH") or "false"
     own = {"ANTHROPIC_BASE_URL": place.anthropic, "ENABLE_TOOL_SEARCH": search}
-    return Launch(tuple(arguments), own)
+    return ProgramLaunch(tuple(arguments), own)
 
 
-def _codex(arguments: Sequence[str], environ: Environment, place: Place) -> Launch:
+def _codex(arguments: Sequence[str], environ: Environment, place: ProxyPlace) -> ProgramLaunch:
     entry: dict[str, Json] = {
         "name": "toolfold",
         "base_url": place.openai,
@@ -135,10 +135,10 @@ def _codex(arguments: Sequence[str], environ: Environment, place: Place) -> Laun
     options = ["-c", 'model_provider="toolfold"']
     for key, value in entry.items():
         options += ["-c", f"model_providers.toolfold.{key}={json.dumps(value)}"]
-    return Launch((*options, *arguments), {})
+    return ProgramLaunch((*options, *arguments), {})
 
 
-def _opencode(arguments: Sequence[str], environ: Environment, place: Place) -> Launch:
+def _opencode(arguments: Sequence[str], environ: Environment, place: ProxyPlace) -> ProgramLaunch:
     own: dict[str, Json] = {
         "anthropic": {"options": {"baseURL": f"{place.anthropic}/v1"}},
         "openai": {"options": {"baseURL": place.openai}},
@@ -151,14 +151,14 @@ def _opencode(arguments: Sequence[str], environ: Environment, place: Place) -> L
     there = content.get("provider")
     content["provider"] = {**(there if is_object(there) else {}), **own}
     launched = _any(arguments, environ, place)
-    return Launch(
+    return ProgramLaunch(
         launched.arguments,
         {**launched.environment, "OPENCODE_CONFIG_CONTENT": json.dumps(content)},
     )
 
 
-def _goose(arguments: Sequence[str], environ: Environment, place: Place) -> Launch:
-    return Launch(
+def _goose(arguments: Sequence[str], environ: Environment, place: ProxyPlace) -> ProgramLaunch:
+    return ProgramLaunch(
         tuple(arguments),
         {
             "ANTHROPIC_HOST": place.anthropic,

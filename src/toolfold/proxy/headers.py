@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-__all__ = ["Header", "downward", "named", "upward"]
+from toolfold.serve.http.customs import Header
 
-Header = tuple[bytes, bytes]
+__all__ = ["downward", "named", "upward"]
 
 _OF_A_CONNECTION = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "

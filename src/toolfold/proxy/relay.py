@@ -22,8 +22,9 @@ from toolfold.proxy.complaints import (
     said_in,
 )
 from toolfold.proxy.exchange import Again, Exchange, ProxyDialect
-from toolfold.proxy.headers import Header, downward, named
-from toolfold.proxy.upstreams import Choice, Connections
+from toolfold.proxy.headers import downward, named
+from toolfold.proxy.upstreams import Choice, UpstreamConnections
+from toolfold.serve.http.customs import Header
 
 if TYPE_CHECKING:
     import httpx2
@@ -58,7 +59,7 @@ class UpstreamError(Exception):
 class Relay:
     """Passes one request on, and its answer back."""
 
-    connections: Connections
+    connections: UpstreamConnections
     choice: Choice
     method: str
     query: bytes
@@ -87,7 +88,14 @@ class Relay:
 
     async def untouched(self, body: bytes | AsyncIterable[bytes] | None) -> None:
         """Pass a request and its answer as they come."""
-        response = await self._sent(body, self._up())
+        await self._passed(body, self.choice.headers(self.headers, self.dialect))
+
+    async def counted(self, exchange: Exchange) -> None:
+        """Have the tokens of a folded request counted, in place of the client's."""
+        await self._passed(exchange.body, self._folded_headers(exchange))
+
+    async def _passed(self, body: bytes | AsyncIterable[bytes] | None, up: list[Header]) -> None:
+        response = await self._sent(body, up)
         try:
             if await self._told_lack(response):
                 return
@@ -327,9 +335,6 @@ class Relay:
         except self._broken as error:
             raise UpstreamError(502, _cause(error, self.timeout)) from None
         return b"".join(pieces)
-
-    def _up(self) -> list[Header]:
-        return self.choice.headers(self.headers, self.dialect)
 
     def _folded_headers(self, exchange: Exchange) -> list[Header]:
         return self.choice.headers(

@@ -16,13 +16,14 @@ from toolfold.config.proxy_settings import ProxySettings, Upstream
 from toolfold.errors import MissingExtraError
 from toolfold.proxy.customs import KEY_HEADERS
 from toolfold.proxy.exchange import ProxyDialect
-from toolfold.proxy.headers import Header, named, upward
+from toolfold.proxy.headers import named, upward
 from toolfold.proxy.paths import joined
+from toolfold.serve.http.customs import Header
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Choice", "Connections", "UnservedModelError", "Upstreams"]
+__all__ = ["Choice", "UnservedModelError", "UpstreamConnections", "Upstreams"]
 
 _CONNECTIONS = 2_000
 _KEPT_CONNECTIONS = 200
@@ -153,7 +154,7 @@ class Upstreams:
         return Choice(upstream, rest, passes and not key, key)
 
 
-class Connections:
+class UpstreamConnections:
     """The connections to all upstreams.
 
     Args:

@@ -26,6 +26,7 @@ App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 """An ASGI application."""
 
 Header = tuple[bytes, bytes]
+"""A header's name and value."""
 
 
 def header_values(scope: AsgiScope, name: bytes) -> list[str]:
