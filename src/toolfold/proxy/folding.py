@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolfold import prompts
 from toolfold._json_values import sendable
+from toolfold._memo import Memo
 from toolfold.answer import Answer, Invocation
 from toolfold.errors import InvalidToolError, ToolfoldError
 from toolfold.fold import Folded, fold
@@ -129,11 +131,38 @@ class Folding:
             ToolsRefusedError: They cannot be read, and the scope does not hold all.
         """
         try:
-            return self._folded(is_native=is_native)
+            before = self.conversation
+            if is_native and self._provider(before.session if before else Session()) is not None:
+                return self._folded(is_native=True)
+            made = _MADE.get_or(
+                self._key(), lambda: _Made(self._folded(is_native=False), self._size)
+            )
+            return made.tools and replace(made.tools, session=made.tools.folded.session)
         except (ToolfoldError, RecursionError) as error:
             if self.scope.holds_everything:
                 return None
             raise ToolsRefusedError(str(error)) from None
+
+    def _made(self) -> _Made:
+        return _Made(self._folded(is_native=False), sum(len(tool.text) for tool in self.tools))
+
+    def _key(self) -> Hashable:
+        """Return all that a fold without a provider's help depends on."""
+        digest = hashlib.sha1(usedforsecurity=False)
+        for tool in self.tools:
+            whole = "\0".join((tool.namespace, tool.own_name, tool.text, "\n"))
+            digest.update(whole.encode("utf-8", "surrogatepass"))
+        before = self.conversation
+        return (
+            digest.digest(),
+            self.settings,
+            self.scope,
+            self.shape,
+            self._core(),
+            self.model,
+            self.context_length,
+            None if before is None else (before.prefix, before.ours),
+        )
 
     def plain(self) -> FoldedTools | None:
         """Return the tools as they are, for a request in which something else is changed."""
@@ -157,7 +186,7 @@ class Folding:
         settings = self._settings(names - aside)
         before = self.conversation
         session = before.session if before is not None else Session()
-        provider = self._provider(session, len(self.tools)) if is_native else None
+        provider = self._provider(session) if is_native else None
         if before is not None and settings.enabled == "auto":
             settings = replace(settings, enabled="on")  # a conversation stays as it began
         folded = self._fold(settings, provider, session, aside)
@@ -199,12 +228,9 @@ class Folding:
             theirs = [texts.get(id(record)) or _text(record) for record in folded.tools]
             tools, ours = (*gone, *theirs), ()
         else:
-            own = [
-                tool.text
-                for tool in self.tools
-                if id(tool.record) in kept or name_of(tool.record) in aside
-            ]
-            ours = self._ours([t for t in folded.tools if id(t) not in texts], kept)
+            own = [t.text for t in self.tools if self._stays(t.record, folded, kept, aside)]
+            mine = folded.bridge.names.all if folded.active else ()
+            ours = self._ours([t for t in folded.tools if name_of(t) in mine], kept)
             before = self.conversation
             if before is not None and before.ours and self._goes_on(folded, before):
                 ours = before.ours
@@ -215,6 +241,15 @@ class Folding:
             if tool.own_name
         }
         return FoldedTools(folded, tools, ours, aside, spaced, folded.session)
+
+    def _stays(self, record: Json, folded: Folded, kept: Set[int], aside: frozenset[str]) -> bool:
+        """Whether one of the client's entries goes up as it came."""
+        name, bridge = name_of(record), folded.bridge
+        return (
+            id(record) in kept
+            or name in aside
+            or (name in bridge.catalog and name not in bridge.folded)
+        )
 
     def _ours(self, records: Sequence[Json], kept: Set[int]) -> tuple[str, ...]:
         """Return our tools; a mark for the cache that leaves with a folded tool is on the last."""
@@ -239,7 +274,7 @@ class Folding:
                 return replace(settings, bridge_prefix=prefix)
         return settings
 
-    def _provider(self, session: Session, count: int) -> Provider | None:
+    def _provider(self, session: Session) -> Provider | None:
         """Return whom to ask to defer the tools, if that is to be."""
         provider = self.provider
         if provider is None or self.settings.strategy not in ("auto", "native"):
@@ -247,7 +282,7 @@ class Folding:
         support = provider.support()
         if support is None and self.settings.strategy == "auto":
             return None
-        if support is not None and count > support.tools_at_most:
+        if support is not None and len(self.tools) > support.tools_at_most:
             return None
         return None if provider.key in session.refused else provider
 
@@ -258,6 +293,17 @@ class Folding:
 
     def _goes_on(self, folded: Folded, before: Conversation) -> bool:
         return folded.bridge.settings.bridge_prefix == before.prefix
+
+
+class _Made(NamedTuple):
+    """What a list of tools came to; nothing where it goes up as it came."""
+
+    tools: FoldedTools | None
+    size: int
+
+
+_MADE: Memo[Hashable, _Made] = Memo(64, room=32 * 1024 * 1024, size=lambda made: made.size)
+"""Lists of tools, folded: clients send the same one with every request."""
 
 
 def is_gateways(name: str) -> bool:

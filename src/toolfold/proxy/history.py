@@ -17,7 +17,7 @@ from typing import NamedTuple
 from toolfold._json_values import NotJsonError, canonical
 from toolfold.proxy.conversation import Conversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
-from toolfold.proxy.json_spans import Edit, Element
+from toolfold.proxy.json_spans import Edit, Element, without
 from toolfold.proxy.request import ClientRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
@@ -192,10 +192,13 @@ class History:
         return self._digests[0]
 
     def _said(self, item: Element) -> bytes:
+        text = item.text(self._request.text)
         try:
-            return canonical(self._dialect.normal(item.value))
+            marked = "cache_control" in text
+            value = without(item.value, "cache_control") if marked else item.value
+            return canonical(self._dialect.normal(value))
         except (NotJsonError, RecursionError):  # too deep for all but its first reader
-            return item.text(self._request.text).encode()
+            return text.encode()
 
     def _call_key(self, call_id: str, before: str) -> str:
         return self._key("call", call_id, "" if len(call_id) >= _STRONG_ID else before)

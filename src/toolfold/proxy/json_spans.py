@@ -8,7 +8,7 @@ value and says where it ends, which is all that is needed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from toolfold.tool import Json, is_object
@@ -48,10 +48,16 @@ class Document(NamedTuple):
 
     text: str
     members: dict[str, Element]
+    arrays: dict[str, tuple[Element, ...]]
+    """The values of those of its arrays that were asked for."""
 
     @classmethod
-    def of(cls, body: bytes) -> Document:
+    def of(cls, body: bytes, arrays: Collection[str] = ()) -> Document:
         """Read a body.
+
+        Args:
+            body: The bytes.
+            arrays: The keys of the arrays whose values' places are wanted.
 
         Raises:
             UnreadableError: It is no object in UTF-8, nests too deep, holds a number that nobody
@@ -59,12 +65,12 @@ class Document(NamedTuple):
         """
         try:
             text = body.decode("utf-8")
-            found = members(text, 0)
+            found = members(text, 0, arrays)
             if _skipped(text, found.end) != len(text):
                 raise UnreadableError
         except (ValueError, RecursionError):
             raise UnreadableError from None
-        return cls(text, found.members)
+        return cls(text, found.members, found.arrays)
 
     def get(self, key: str) -> Json:
         """Return the value of a member, or None."""
@@ -83,11 +89,17 @@ class Document(NamedTuple):
 
 class _Members(NamedTuple):
     members: dict[str, Element]
+    arrays: dict[str, tuple[Element, ...]]
     end: int
 
 
-def members(text: str, start: int) -> _Members:
+def members(text: str, start: int, arrays: Collection[str] = ()) -> _Members:
     """Return the members of the object that begins at a place, and where it ends.
+
+    Args:
+        text: The text.
+        start: The place.
+        arrays: The keys of the arrays whose values' places are wanted.
 
     Raises:
         UnreadableError: There is no object, or it has one key twice.
@@ -98,9 +110,10 @@ def members(text: str, start: int) -> _Members:
     if not text.startswith("{", at):
         raise UnreadableError
     found: dict[str, Element] = {}
+    split: dict[str, tuple[Element, ...]] = {}
     at = _skipped(text, at + 1)
     if text.startswith("}", at):
-        return _Members(found, at + 1)
+        return _Members(found, split, at + 1)
     while True:
         if not text.startswith('"', at):
             raise UnreadableError
@@ -108,10 +121,17 @@ def members(text: str, start: int) -> _Members:
         at = _skipped(text, key.end)
         if not text.startswith(":", at) or key.value in found:
             raise UnreadableError
-        found[key.value] = member = _element(text, _skipped(text, at + 1))
+        at = _skipped(text, at + 1)
+        if key.value in arrays and text.startswith("[", at):
+            items, end = _array(text, at)
+            split[key.value] = tuple(items)
+            member = Element([item.value for item in items], at, end)
+        else:
+            member = _element(text, at)
+        found[key.value] = member
         at = _skipped(text, member.end)
         if text.startswith("}", at):
-            return _Members(found, at + 1)
+            return _Members(found, split, at + 1)
         if not text.startswith(",", at):
             raise UnreadableError
         at = _skipped(text, at + 1)
@@ -128,16 +148,21 @@ def elements(text: str, start: int) -> list[Element]:
     at = _skipped(text, start)
     if not text.startswith("[", at):
         raise UnreadableError
+    return _array(text, at)[0]
+
+
+def _array(text: str, at: int) -> tuple[list[Element], int]:
+    """Return the values of the array that begins here, and where it ends."""
     found: list[Element] = []
     at = _skipped(text, at + 1)
     if text.startswith("]", at):
-        return found
+        return found, at + 1
     while True:
         item = _element(text, at)
         found.append(item)
         at = _skipped(text, item.end)
         if text.startswith("]", at):
-            return found
+            return found, at + 1
         if not text.startswith(",", at):
             raise UnreadableError
         at = _skipped(text, at + 1)

@@ -19,7 +19,7 @@ from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["has_own_search", "lowered_messages", "lowered_responses", "namespaced", "spread"]
 
-_SERVER_SEARCH = ("server_tool_use", "tool_search_tool_result")
+_SEARCH_BLOCKS = ("tool_reference", "server_tool_use", "tool_search_tool_result")
 _SEARCH_ITEMS = ("tool_search_call", "tool_search_output", "additional_tools")
 
 
@@ -189,10 +189,11 @@ def _names_in(record: Json) -> list[str]:
 
 def _references(request: ClientRequest) -> Iterator[tuple[int, Element, str]]:
     """Yield the blocks that only an upstream with deferral understands, and what they say."""
+    if not any(kind in request.text for kind in _SEARCH_BLOCKS):
+        return
     for place, item in enumerate(request.items):
-        if "tool_reference" not in item.text(request.text) and not any(
-            kind in item.text(request.text) for kind in _SERVER_SEARCH
-        ):
+        text = item.text(request.text)
+        if not any(kind in text for kind in _SEARCH_BLOCKS):
             continue
         for block in _blocks(request, item):
             kind = block.value.get("type") if is_object(block.value) else None
@@ -215,6 +216,8 @@ def _additions(
     request: ClientRequest,
 ) -> Iterator[tuple[int, list[tuple[Edit, Offered | None]]]]:
     """Yield the definitions that come in with messages, and what stands there instead."""
+    if "tool_addition" not in request.text:
+        return
     for place, item in enumerate(request.items):
         if "tool_addition" not in item.text(request.text):
             continue

@@ -9,12 +9,10 @@ from toolfold.proxy.json_spans import (
     Document,
     Edit,
     Element,
-    UnreadableError,
-    elements,
     separator_of,
     spliced,
 )
-from toolfold.tool import Json, is_array, is_object
+from toolfold.tool import Json, is_object
 
 __all__ = ["ClientRequest"]
 
@@ -41,13 +39,9 @@ class ClientRequest:
         Raises:
             UnreadableError: It is not a request that can be read for certain.
         """
-        document = Document.of(body)
-        try:
-            tools = _elements(document, "tools")
-            items = _elements(document, items_key)
-        except (ValueError, RecursionError):
-            raise UnreadableError from None
-        return cls(document, items, tools, items_key)
+        document = Document.of(body, ("tools", items_key))
+        arrays = document.arrays
+        return cls(document, arrays.get(items_key, ()), arrays.get("tools", ()), items_key)
 
     @property
     def text(self) -> str:
@@ -114,10 +108,3 @@ class ClientRequest:
             more = self.separator + self.joined(behind)
             edits.append(Edit(end, end, more))
         return spliced(self.text, edits).encode("utf-8")
-
-
-def _elements(document: Document, key: str) -> tuple[Element, ...]:
-    member = document.members.get(key)
-    if member is None or not is_array(member.value):
-        return ()
-    return tuple(elements(document.text, member.start))

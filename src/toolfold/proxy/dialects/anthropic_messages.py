@@ -8,7 +8,7 @@ from toolfold._json_values import sendable
 from toolfold.proxy.dialects.dialect import AnswerWriter, ClientTurn
 from toolfold.proxy.dialects.messages_answers import MessageStream, WholeMessage
 from toolfold.proxy.exchange import ProxyDialect
-from toolfold.proxy.json_spans import Edit, Element, elements, members, separator_of, without
+from toolfold.proxy.json_spans import Edit, Element, elements, members, separator_of
 from toolfold.proxy.lowering import lowered_messages
 from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.recovery import Recovery
@@ -39,15 +39,16 @@ class AnthropicMessages:
         return ""
 
     def normal(self, item: Json) -> Json:
-        """Return a message without its marks for the cache, which move on with every request."""
-        plain = without(item, "cache_control")
-        content = plain.get("content") if is_object(plain) else None
-        # A client that marks a text makes a block of it for the time being.
+        """Return a message; a block of text alone as the text.
+
+        A client that marks a text for the cache makes a block of it for the time being.
+        """
+        content = item.get("content") if is_object(item) else None
         if is_array(content) and len(content) == 1 and is_object(content[0]):
             block = content[0]
             if block.keys() == {"type", "text"} and block["type"] == "text":
-                return {**plain, "content": block["text"]}
-        return plain
+                return {**item, "content": block["text"]}
+        return item
 
     def turns(self, request: ClientRequest) -> list[ClientTurn]:
         """Return the assistant's messages."""

@@ -115,7 +115,10 @@ class Dialect(Protocol):
         ...
 
     def normal(self, item: Json) -> Json:
-        """Return an item without what a client changes about it from request to request."""
+        """Return an item without what a client changes about it from request to request.
+
+        Marks for the cache, which move on with every request, are taken out of it before.
+        """
         ...
 
     def turns(self, request: ClientRequest) -> list[ClientTurn]:
