@@ -14,6 +14,7 @@ import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import office
@@ -111,11 +112,20 @@ def tools_of(body: bytes) -> list[str]:
 
 
 def conversation_of(body: bytes) -> list[str]:
-    """Return the items of the conversation as they are written, without marks for the cache."""
+    """Return the items of the conversation as they are written, but for marks for the cache.
+
+    For a mark, Claude Code makes a block of a user's text, and a text of it again.
+    """
     text = body.decode()
-    return [
-        MARK.sub("", item) for item in elements(member(text, "messages") or member(text, "input"))
-    ]
+    items = elements(member(text, "messages") or member(text, "input"))
+    return [_unmarked(MARK.sub("", item)) for item in items]
+
+
+def _unmarked(item: str) -> str:
+    block = re.fullmatch(
+        r'\{"role":"user","content":\[\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]\}', item
+    )
+    return item if block is None else f'{{"role":"user","content":{block[1]}}}'
 
 
 def name_of(entry: str) -> str:
@@ -149,7 +159,7 @@ def check_tools(said: Said, asked: Asked) -> None:
 
 def check_history(turns: Sequence[Asked]) -> None:
     """What the model was asked before stands in what it is asked next, to the byte."""
-    for one, next_ in zip(turns, turns[1:], strict=False):
+    for one, next_ in pairwise(turns):
         assert member(next_.body.decode(), "tools") == member(one.body.decode(), "tools")
         was, now = conversation_of(one.body), conversation_of(next_.body)
         assert now[: len(was)] == was
@@ -199,7 +209,7 @@ def test_five_parallel_calls_are_run_by_the_client_and_their_results_are_one_tur
         [Say("All five are done.")],
     ]
     with staged(client, tmp_path, in_order(replies)) as stage:
-        ran, said = stage.run("Archive three invoices, update one, find one.")
+        ran, _ = stage.run("Archive three invoices, update one, find one.")
 
     assert "All five are done." in ran.output
     assert sorted((name, given["number"]) for name, given in stage.called) == [
@@ -231,7 +241,7 @@ def test_a_turn_that_searches_and_calls_both_kinds_of_tools_is_held_together(
     ]
     options = ("--allowedTools", "Bash") if client.program == "claude" else ()
     with staged(client, tmp_path, in_order(replies)) as stage:
-        ran, said = stage.run("Archive invoice 1, find parcel 2.", *options)
+        ran, _ = stage.run("Archive invoice 1, find parcel 2.", *options)
 
     assert "Both are done." in ran.output
     assert stage.called == [("archive_invoice", {"number": 1}), ("find_parcel", {"number": 2})]
