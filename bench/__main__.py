@@ -2,7 +2,7 @@
 
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
-                               # runtime, gateway, recall, asked, asked-test, figures, scale,
+                               # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
                                # statements, against, chaos, memory
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
@@ -30,6 +30,7 @@ from bench.figures import figures
 from bench.gateway import gateway
 from bench.memory import KINDS
 from bench.peers.peers import Peer, PeerUnavailableError
+from bench.proxy import proxy
 from bench.runtime import runtime
 from bench.statements import statements
 from bench.tokens import conversation_rows, exact_counter, why_not_exact
@@ -64,6 +65,7 @@ def main() -> None:
         "lexical": lexical,
         "runtime": runtime,
         "gateway": gateway,
+        "proxy": proxy,
         "recall": recalling,
         "asked": asked,
         "asked-test": asked_test,

@@ -18,14 +18,16 @@ from toolfold.settings import PRESETS
 OURS = ["tool_search", "tool_describe", "tool_call"]
 
 
-def sent(names: list[str], headers: dict[str, str] | None = None, **settings: Any) -> Any:
+def sent(
+    names: list[str], headers: dict[str, str] | None = None, core: tuple[str, ...] = ()
+) -> Any:
     tools = [named("anthropic-messages", name) for name in names]
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
     came = open_exchange(
         "anthropic-messages",
         json.dumps(body).encode(),
         headers or {},
-        settings=Settings(**{"enabled": "on", **settings}),
+        settings=Settings(enabled="on", core=core),
         store=MemoryStore(),
     )
     if isinstance(came, Untouched):

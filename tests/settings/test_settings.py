@@ -314,7 +314,8 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
         (
             "core: [preset:x]",
             "`core` names the unknown preset 'preset:x'",
-            "use preset:hermes, preset:small",
+            "use preset:hermes, preset:small, preset:claude-code, preset:codex, preset:opencode, "
+            "preset:goose",
         ),
         ("bridge_texts: long", "`bridge_texts` is 'long'", "write full | short"),
         ("listing: all", "`listing` is 'all'", "write off | sources | names"),

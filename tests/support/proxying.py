@@ -130,7 +130,7 @@ class Between(httpx2.BaseTransport):
     ) -> tuple[int, str, bytes]:
         """Return the status, the kind and the body of the answer to a request."""
         self.given.append(body)
-        name = next(name for name, dialect in DIALECTS.items() if dialect.takes(path))
+        name: Any = next(name for name, dialect in DIALECTS.items() if dialect.takes(path))
         opened: Any = Untouched(body)
         if self.is_folding:
             opened = open_exchange(
@@ -228,8 +228,8 @@ def items_of(body: bytes) -> list[Any]:
 
 def texts_of(body: bytes) -> list[str]:
     """Return the items of the conversation in a request, each as the text that stands there."""
-    from toolfold.proxy.request import ClientRequest
+    from toolfold.proxy.request import ProxiedRequest
 
     key = "messages" if "messages" in json.loads(body) else "input"
-    request = ClientRequest.of(body, key)
+    request = ProxiedRequest.of(body, key)
     return [item.text(request.text) for item in request.items]

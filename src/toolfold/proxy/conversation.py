@@ -16,7 +16,7 @@ from toolfold._json_values import compact_bytes, parse
 from toolfold.session import SentArray, Session
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["Conversation", "conversation_key"]
+__all__ = ["FoldedConversation", "conversation_key"]
 
 _VERSION = 1
 _NAMES = ("x-claude-code-session-id", "session-id", "session_id", "thread-id", "x-session-id")
@@ -26,7 +26,7 @@ Form = Literal["bridge", "native"]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class FoldedConversation:
     """How a conversation's tools were folded."""
 
     prefix: str
@@ -42,7 +42,7 @@ class Conversation:
         return compact_bytes([_VERSION, self.prefix, self.ours, _written(self.session)])
 
     @classmethod
-    def load(cls, kept: bytes | None) -> Conversation | None:
+    def load(cls, kept: bytes | None) -> FoldedConversation | None:
         """Return what a store kept, or None where that cannot be read."""
         try:
             value = parse(kept) if kept is not None else None

@@ -14,7 +14,7 @@ from toolfold.answer import Answer, Invocation
 from toolfold.errors import InvalidToolError, ToolfoldError
 from toolfold.fold import Folded, fold
 from toolfold.providers import Provider
-from toolfold.proxy.conversation import Conversation
+from toolfold.proxy.conversation import FoldedConversation
 from toolfold.proxy.offered import Offered, name_of
 from toolfold.proxy.presets import open_names
 from toolfold.scope import Scope
@@ -65,10 +65,10 @@ class FoldedTools:
         return self.folded.found_form
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> FoldedConversation:
         """What the conversation's later requests go on with."""
         prefix = self.folded.bridge.settings.bridge_prefix
-        return Conversation(prefix, () if self.folded.is_native else self.ours, self.session)
+        return FoldedConversation(prefix, () if self.folded.is_native else self.ours, self.session)
 
     def is_open(self, name: str) -> bool:
         """Whether a call of this name is the client's own business, whatever its arguments."""
@@ -118,7 +118,7 @@ class Folding:
 
     model: str
     context_length: int | None
-    conversation: Conversation | None
+    conversation: FoldedConversation | None
     """How the conversation's tools were folded before."""
 
     def folded(self, *, is_native: bool = True) -> FoldedTools | None:
@@ -134,9 +134,7 @@ class Folding:
             before = self.conversation
             if is_native and self._provider(before.session if before else Session()) is not None:
                 return self._folded(is_native=True)
-            made = _MADE.get_or(
-                self._key(), lambda: _Made(self._folded(is_native=False), self._size)
-            )
+            made = _MADE.get_or(self._key(), self._made)
             return made.tools and replace(made.tools, session=made.tools.folded.session)
         except (ToolfoldError, RecursionError) as error:
             if self.scope.holds_everything:
@@ -291,7 +289,7 @@ class Folding:
         spaced = frozenset(name_of(tool.record) for tool in self.tools if tool.own_name)
         return (*open_names(sorted(names), self.headers, spaced), *self.forced)
 
-    def _goes_on(self, folded: Folded, before: Conversation) -> bool:
+    def _goes_on(self, folded: Folded, before: FoldedConversation) -> bool:
         return folded.bridge.settings.bridge_prefix == before.prefix
 
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from toolfold._json_values import NotJsonError, canonical
-from toolfold.proxy.conversation import Conversation, conversation_key
+from toolfold.proxy.conversation import FoldedConversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
 from toolfold.proxy.json_spans import Edit, Element, without
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
 from toolfold.strategy import FoundForm
@@ -55,7 +55,7 @@ class History:
     def __init__(
         self,
         dialect: Dialect,
-        request: ClientRequest,
+        request: ProxiedRequest,
         store: HistoryStore,
         owner: str,
         headers: Mapping[str, str],
@@ -75,11 +75,11 @@ class History:
         return self._digests[-1]
 
     @property
-    def conversation(self) -> Conversation | None:
+    def conversation(self) -> FoldedConversation | None:
         """How the conversation's tools were folded, where the model has spoken in it before."""
-        return Conversation.load(self._store.get(self._conversation)) if self._turns else None
+        return FoldedConversation.load(self._store.get(self._conversation)) if self._turns else None
 
-    def remember(self, conversation: Conversation) -> None:
+    def remember(self, conversation: FoldedConversation) -> None:
         """Keep how the conversation's tools are folded."""
         made = conversation.dump()
         if self._store.get(self._conversation) != made:

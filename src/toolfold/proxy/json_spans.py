@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from toolfold.tool import Json, is_object
 
-__all__ = ["Document", "Edit", "Element", "UnreadableError", "elements", "members", "spliced"]
+__all__ = ["Edit", "Element", "JsonDocument", "UnreadableError", "elements", "members", "spliced"]
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\n\r"
@@ -43,7 +43,7 @@ class Edit(NamedTuple):
     text: str
 
 
-class Document(NamedTuple):
+class JsonDocument(NamedTuple):
     """A JSON object, and where its members stand."""
 
     text: str
@@ -52,7 +52,7 @@ class Document(NamedTuple):
     """The values of those of its arrays that were asked for."""
 
     @classmethod
-    def of(cls, body: bytes, arrays: Collection[str] = ()) -> Document:
+    def of(cls, body: bytes, arrays: Collection[str] = ()) -> JsonDocument:
         """Read a body.
 
         Args:

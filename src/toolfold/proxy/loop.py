@@ -16,7 +16,7 @@ from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.session import Session
@@ -47,7 +47,7 @@ class FoldedExchange:
     def __init__(
         self,
         dialect: Dialect,
-        request: ClientRequest,
+        request: ProxiedRequest,
         edits: Sequence[Edit],
         tools: FoldedTools,
         history: History,

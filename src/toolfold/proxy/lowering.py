@@ -14,7 +14,7 @@ from toolfold import prompts
 from toolfold._json_values import compact, sendable
 from toolfold.proxy.json_spans import Edit, Element, elements, members
 from toolfold.proxy.offered import Lowered, Offered, offered
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["has_own_search", "lowered_messages", "lowered_responses", "namespaced", "spread"]
@@ -23,7 +23,7 @@ _SEARCH_BLOCKS = ("tool_reference", "server_tool_use", "tool_search_tool_result"
 _SEARCH_ITEMS = ("tool_search_call", "tool_search_output", "additional_tools")
 
 
-def has_own_search(request: ClientRequest) -> bool:
+def has_own_search(request: ProxiedRequest) -> bool:
     """Whether a client brings a search over deferred tools of its own."""
     for tool in request.tools:
         record = tool.value
@@ -39,7 +39,7 @@ def has_own_search(request: ClientRequest) -> bool:
     ) or any(True for _ in _references(request))
 
 
-def spread(request: ClientRequest) -> Lowered:
+def spread(request: ProxiedRequest) -> Lowered:
     """Return the tools of a request, those in a namespace each by itself."""
     tools: list[Offered] = []
     is_changed = False
@@ -65,7 +65,7 @@ def namespaced(record: Mapping[str, Json]) -> Iterator[Offered]:
         yield offered(plain, space, own)
 
 
-def lowered_messages(request: ClientRequest) -> Lowered:
+def lowered_messages(request: ProxiedRequest) -> Lowered:
     """Return a request to the Messages API without deferral."""
     tools: list[Offered] = []
     is_changed = False
@@ -90,7 +90,7 @@ def lowered_messages(request: ClientRequest) -> Lowered:
     return Lowered(tuple(tools), tuple(edits), is_changed)
 
 
-def lowered_responses(request: ClientRequest) -> Lowered:
+def lowered_responses(request: ProxiedRequest) -> Lowered:
     """Return a request to the Responses API without deferral, namespaces and late tools."""
     tools: list[Offered] = []
     edits: list[tuple[int, Edit]] = []
@@ -116,7 +116,7 @@ def lowered_responses(request: ClientRequest) -> Lowered:
     return Lowered(tuple(tools), tuple(edits), is_changed)
 
 
-def flat_names(request: ClientRequest, names: Iterable[tuple[str, str]]) -> list[tuple[int, Edit]]:
+def flat_names(request: ProxiedRequest, names: Iterable[tuple[str, str]]) -> list[tuple[int, Edit]]:
     """Return what names calls in a conversation as their tools are named without namespaces.
 
     Args:
@@ -187,7 +187,7 @@ def _names_in(record: Json) -> list[str]:
     return [name] if name else []
 
 
-def _references(request: ClientRequest) -> Iterator[tuple[int, Element, str]]:
+def _references(request: ProxiedRequest) -> Iterator[tuple[int, Element, str]]:
     """Yield the blocks that only an upstream with deferral understands, and what they say."""
     if not any(kind in request.text for kind in _SEARCH_BLOCKS):
         return
@@ -206,14 +206,14 @@ def _references(request: ClientRequest) -> Iterator[tuple[int, Element, str]]:
                 yield from ((place, inner, said) for inner, said in _inner(request, block))
 
 
-def _inner(request: ClientRequest, block: Element) -> Iterator[tuple[Element, str]]:
+def _inner(request: ProxiedRequest, block: Element) -> Iterator[tuple[Element, str]]:
     for part in _blocks(request, block):
         if is_object(part.value) and part.value.get("type") == "tool_reference":
             yield part, _text_block(prompts.found_by_name([str(part.value.get("tool_name"))]))
 
 
 def _additions(
-    request: ClientRequest,
+    request: ProxiedRequest,
 ) -> Iterator[tuple[int, list[tuple[Edit, Offered | None]]]]:
     """Yield the definitions that come in with messages, and what stands there instead."""
     if "tool_addition" not in request.text:
@@ -242,7 +242,7 @@ def _found(value: Json) -> list[str]:
     return [name for inner in value for name in _found(inner)] if is_array(value) else []
 
 
-def _blocks(request: ClientRequest, item: Element) -> Sequence[Element]:
+def _blocks(request: ProxiedRequest, item: Element) -> Sequence[Element]:
     if not is_object(item.value) or not is_array(item.value.get("content")):
         return ()
     return elements(request.text, members(request.text, item.start).members["content"].start)

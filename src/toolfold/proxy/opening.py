@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from toolfold._json_values import sendable
 from toolfold.providers import Provider
-from toolfold.proxy.dialects.anthropic_messages import AnthropicMessages
+from toolfold.proxy.dialects.anthropic_messages import MessagesDialect
 from toolfold.proxy.dialects.dialect import Dialect
-from toolfold.proxy.dialects.openai_chat import OpenAIChat
-from toolfold.proxy.dialects.openai_responses import OpenAIResponses
+from toolfold.proxy.dialects.openai_chat import ChatDialect
+from toolfold.proxy.dialects.openai_responses import ResponsesDialect
 from toolfold.proxy.exchange import ProxyDialect, Refused, Untouched
 from toolfold.proxy.folding import FoldedTools, Folding, ToolsRefusedError
 from toolfold.proxy.history import History
@@ -20,7 +20,7 @@ from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
 from toolfold.proxy.lowering import flat_names, has_own_search, spread
 from toolfold.proxy.offered import Lowered
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.settings import Settings
@@ -29,9 +29,9 @@ __all__ = ["DIALECTS", "open_exchange"]
 
 DIALECTS: Mapping[ProxyDialect, Dialect] = MappingProxyType(
     {
-        "openai-chat": OpenAIChat(),
-        "openai-responses": OpenAIResponses(),
-        "anthropic-messages": AnthropicMessages(),
+        "openai-chat": ChatDialect(),
+        "openai-responses": ResponsesDialect(),
+        "anthropic-messages": MessagesDialect(),
     }
 )
 """How each API is spoken."""
@@ -74,7 +74,7 @@ def open_exchange(
     """
     spoken = DIALECTS[dialect]
     try:
-        request = ClientRequest.of(body, spoken.items_key)
+        request = ProxiedRequest.of(body, spoken.items_key)
     except UnreadableError:
         return _unread(spoken, body, scope)
     opening = _Opening(
@@ -92,7 +92,7 @@ class _Opening:
     """One request on its way in; the fields are `open_exchange`'s."""
 
     dialect: Dialect
-    request: ClientRequest
+    request: ProxiedRequest
     body: bytes
     headers: Mapping[str, str]
     settings: Settings

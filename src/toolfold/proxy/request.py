@@ -6,22 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolfold.proxy.json_spans import (
-    Document,
     Edit,
     Element,
+    JsonDocument,
     separator_of,
     spliced,
 )
 from toolfold.tool import Json, is_object
 
-__all__ = ["ClientRequest"]
+__all__ = ["ProxiedRequest"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRequest:
+class ProxiedRequest:
     """A body, and where its tools and the items of its conversation stand."""
 
-    document: Document
+    document: JsonDocument
     items: tuple[Element, ...]
     """The messages, or the items of `input`."""
 
@@ -29,7 +29,7 @@ class ClientRequest:
     items_key: str
 
     @classmethod
-    def of(cls, body: bytes, items_key: str) -> ClientRequest:
+    def of(cls, body: bytes, items_key: str) -> ProxiedRequest:
         """Read a body.
 
         Args:
@@ -39,7 +39,7 @@ class ClientRequest:
         Raises:
             UnreadableError: It is not a request that can be read for certain.
         """
-        document = Document.of(body, ("tools", items_key))
+        document = JsonDocument.of(body, ("tools", items_key))
         arrays = document.arrays
         return cls(document, arrays.get(items_key, ()), arrays.get("tools", ()), items_key)
 

@@ -12,17 +12,17 @@ from toolfold.proxy.json_spans import Edit, Element, elements, members, separato
 from toolfold.proxy.lowering import lowered_messages
 from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
 from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
-__all__ = ["AnthropicMessages"]
+__all__ = ["MessagesDialect"]
 
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
-class AnthropicMessages:
+class MessagesDialect:
     """`POST …/messages`."""
 
     name: ProxyDialect = "anthropic-messages"
@@ -30,11 +30,11 @@ class AnthropicMessages:
     items_key = "messages"
     api: ProviderApi | None = "anthropic-messages"
 
-    def lowered(self, request: ClientRequest) -> Lowered:
+    def lowered(self, request: ProxiedRequest) -> Lowered:
         """Return the request without deferral."""
         return lowered_messages(request)
 
-    def why_untouched(self, request: ClientRequest) -> str:
+    def why_untouched(self, request: ProxiedRequest) -> str:
         """Return nothing: every request may be folded."""
         return ""
 
@@ -50,7 +50,7 @@ class AnthropicMessages:
                 return {**item, "content": block["text"]}
         return item
 
-    def turns(self, request: ClientRequest) -> list[ClientTurn]:
+    def turns(self, request: ProxiedRequest) -> list[ClientTurn]:
         """Return the assistant's messages."""
         return [
             ClientTurn(
@@ -63,7 +63,7 @@ class AnthropicMessages:
         ]
 
     def restored(
-        self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
+        self, request: ProxiedRequest, turn: ClientTurn, kept: KeptTurn
     ) -> list[Edit] | None:
         """Return what puts a message back as the model made it, and answers with the results."""
         item = request.items[turn.first]
@@ -80,7 +80,7 @@ class AnthropicMessages:
         start = blocks[0].start
         return [*edits, Edit(start, start, between.join((*kept.answers, "")))]
 
-    def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
+    def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
         """Return what leaves the thinking of a turn out: it is signed for what is gone."""
         blocks = _blocks(request, request.items[turn.first])
         left = [b for b in blocks if not is_object(b.value) or b.value.get("type") not in _THINKING]
@@ -100,7 +100,7 @@ class AnthropicMessages:
 
     def writer(
         self,
-        request: ClientRequest,
+        request: ProxiedRequest,
         *,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
@@ -114,7 +114,7 @@ class AnthropicMessages:
         """Return the body of an error."""
         return sendable({"type": "error", "error": error_of(message, status)})
 
-    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+    def forced(self, request: ProxiedRequest) -> tuple[str, ...]:
         """Return the name of the tool that must be used, if one must."""
         choice = request.document.get("tool_choice")
         return (name,) if (name := name_of(choice)) else ()
@@ -126,7 +126,7 @@ def error_of(message: str, status: int) -> dict[str, Json]:
     return {"type": kind, "message": message}
 
 
-def _blocks(request: ClientRequest, item: Element) -> list[Element]:
+def _blocks(request: ProxiedRequest, item: Element) -> list[Element]:
     """Return the blocks of a message, with where they stand; none where it is a text."""
     if not is_object(item.value) or not is_array(item.value.get("content")):
         return []

@@ -9,7 +9,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.offered import Lowered
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, RoundTurn
 from toolfold.strategy import FoundForm
 from toolfold.tool import Json, ProviderApi, Shape
@@ -106,11 +106,11 @@ class Dialect(Protocol):
     api: ProviderApi | None
     """What the providers' table calls it, where any provider of it defers tools."""
 
-    def lowered(self, request: ClientRequest) -> Lowered:
+    def lowered(self, request: ProxiedRequest) -> Lowered:
         """Return a request as an upstream takes it that does not defer."""
         ...
 
-    def why_untouched(self, request: ClientRequest) -> str:
+    def why_untouched(self, request: ProxiedRequest) -> str:
         """Return why a request of this kind is never folded; empty where it may be."""
         ...
 
@@ -121,17 +121,17 @@ class Dialect(Protocol):
         """
         ...
 
-    def turns(self, request: ClientRequest) -> list[ClientTurn]:
+    def turns(self, request: ProxiedRequest) -> list[ClientTurn]:
         """Return the turns of the model in a request."""
         ...
 
     def restored(
-        self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
+        self, request: ProxiedRequest, turn: ClientTurn, kept: KeptTurn
     ) -> list[Edit] | None:
         """Return what puts a turn back as the model made it; None where that cannot be."""
         ...
 
-    def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
+    def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
         """Return what makes a turn good that was handed to the client and is kept no more."""
         ...
 
@@ -150,7 +150,7 @@ class Dialect(Protocol):
 
     def writer(
         self,
-        request: ClientRequest,
+        request: ProxiedRequest,
         *,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
@@ -168,6 +168,6 @@ class Dialect(Protocol):
         """Return the body of an error."""
         ...
 
-    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+    def forced(self, request: ProxiedRequest) -> tuple[str, ...]:
         """Return the names of the tools that a request's `tool_choice` names."""
         ...

@@ -12,15 +12,15 @@ from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.lowering import lowered_messages
 from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
 from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
-__all__ = ["OpenAIChat"]
+__all__ = ["ChatDialect"]
 
 
-class OpenAIChat:
+class ChatDialect:
     """`POST …/chat/completions`."""
 
     name: ProxyDialect = "openai-chat"
@@ -28,11 +28,11 @@ class OpenAIChat:
     items_key = "messages"
     api: ProviderApi | None = None
 
-    def lowered(self, request: ClientRequest) -> Lowered:
+    def lowered(self, request: ProxiedRequest) -> Lowered:
         """Return the request: this API has no deferral of its own."""
         return lowered_messages(request)
 
-    def why_untouched(self, request: ClientRequest) -> str:
+    def why_untouched(self, request: ProxiedRequest) -> str:
         """Return why a request is never folded."""
         count = request.document.get("n")
         return "it asks for several answers" if isinstance(count, int) and count > 1 else ""
@@ -41,7 +41,7 @@ class OpenAIChat:
         """Return a message as it is: clients of this API change nothing about the old ones."""
         return item
 
-    def turns(self, request: ClientRequest) -> list[ClientTurn]:
+    def turns(self, request: ProxiedRequest) -> list[ClientTurn]:
         """Return the assistant's messages."""
         return [
             ClientTurn(place, place + 1, _calls(item.value), text_of(item.value.get("content")))
@@ -50,14 +50,14 @@ class OpenAIChat:
         ]
 
     def restored(
-        self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
+        self, request: ProxiedRequest, turn: ClientTurn, kept: KeptTurn
     ) -> list[Edit] | None:
         """Return the edit that puts a message back as the model made it, hidden ones before it."""
         item = request.items[turn.first]
         items = (*kept.before, *kept.turn, *kept.answers)
         return [Edit(item.start, item.end, request.joined(items))]
 
-    def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
+    def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
         """Return nothing: a message of this API stands for itself."""
         return []
 
@@ -76,7 +76,7 @@ class OpenAIChat:
 
     def writer(
         self,
-        request: ClientRequest,
+        request: ProxiedRequest,
         *,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
@@ -88,7 +88,7 @@ class OpenAIChat:
         """Return the body of an error."""
         return sendable({"error": error_of(message, status)})
 
-    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+    def forced(self, request: ProxiedRequest) -> tuple[str, ...]:
         """Return the names of the functions that `tool_choice` names."""
         choice = request.document.get("tool_choice")
         if not is_object(choice):

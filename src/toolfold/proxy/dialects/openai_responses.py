@@ -13,18 +13,18 @@ from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.lowering import lowered_responses
 from toolfold.proxy.offered import Lowered, name_of
 from toolfold.proxy.recovery import Recovery
-from toolfold.proxy.request import ClientRequest
+from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, KeptTurn
 from toolfold.strategy import FoundForm
 from toolfold.tool import Json, ProviderApi, Shape, is_array, is_object
 
-__all__ = ["OpenAIResponses", "is_models"]
+__all__ = ["ResponsesDialect", "is_models"]
 
 _OTHERS = frozenset({"additional_tools", "item_reference", "compaction", "compaction_summary"})
 """What is neither a model's nor a result, whatever it is called."""
 
 
-class OpenAIResponses:
+class ResponsesDialect:
     """`POST …/responses`."""
 
     name: ProxyDialect = "openai-responses"
@@ -32,11 +32,11 @@ class OpenAIResponses:
     items_key = "input"
     api: ProviderApi | None = "openai-responses"
 
-    def lowered(self, request: ClientRequest) -> Lowered:
+    def lowered(self, request: ProxiedRequest) -> Lowered:
         """Return the request without deferral, namespaces and tools that come in later."""
         return lowered_responses(request)
 
-    def why_untouched(self, request: ClientRequest) -> str:
+    def why_untouched(self, request: ProxiedRequest) -> str:
         """Return why a request is never folded."""
         document = request.document
         if document.get("previous_response_id") or document.get("conversation"):
@@ -47,7 +47,7 @@ class OpenAIResponses:
         """Return an item as it is: clients of this API change nothing about the old ones."""
         return item
 
-    def turns(self, request: ClientRequest) -> list[ClientTurn]:
+    def turns(self, request: ProxiedRequest) -> list[ClientTurn]:
         """Return the runs of items that a model made."""
         turns: list[ClientTurn] = []
         first: int | None = None
@@ -62,7 +62,7 @@ class OpenAIResponses:
         return turns
 
     def restored(
-        self, request: ClientRequest, turn: ClientTurn, kept: KeptTurn
+        self, request: ProxiedRequest, turn: ClientTurn, kept: KeptTurn
     ) -> list[Edit] | None:
         """Return the edit that puts items back as the model made them, hidden ones before."""
         first = turn.first + kept.lead
@@ -71,7 +71,7 @@ class OpenAIResponses:
         start, end = request.items[first].start, request.items[turn.end - 1].end
         return [Edit(start, end, request.joined((*kept.before, *kept.turn, *kept.answers)))]
 
-    def lost(self, request: ClientRequest, turn: ClientTurn) -> list[Edit]:
+    def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
         """Return what leaves the reasoning of a turn out: it led to calls that are gone."""
         kinds = [item.value.get("type") for item in request.items[turn.first : turn.end]]
         if "function_call" not in kinds:
@@ -93,7 +93,7 @@ class OpenAIResponses:
 
     def writer(
         self,
-        request: ClientRequest,
+        request: ProxiedRequest,
         *,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
@@ -108,7 +108,7 @@ class OpenAIResponses:
         """Return the body of an error."""
         return sendable({"error": error_of(message, status)})
 
-    def forced(self, request: ClientRequest) -> tuple[str, ...]:
+    def forced(self, request: ProxiedRequest) -> tuple[str, ...]:
         """Return the names of the functions that `tool_choice` names."""
         choice = request.document.get("tool_choice")
         tools = choice.get("tools") if is_object(choice) else None

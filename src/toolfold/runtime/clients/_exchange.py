@@ -24,7 +24,7 @@ from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.model import ModelError, Reply, Stop, TextDelta
 from toolfold.tool import Json
 
-__all__ = ["Exchange", "ReplyReader", "Sleep", "event_json"]
+__all__ = ["ModelExchange", "ReplyReader", "Sleep", "event_json"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 8.0
@@ -90,7 +90,7 @@ def event_json(data: str) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ModelExchange:
     """How requests are made."""
 
     endpoint: Endpoint

@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 
 from toolfold.redact import Redactor
 from toolfold.runtime.clients._endpoint import Endpoint, address, header_value, secrets_in
-from toolfold.runtime.clients._exchange import Exchange, ReplyReader, Sleep
+from toolfold.runtime.clients._exchange import ModelExchange, ReplyReader, Sleep
 from toolfold.runtime.clients._failure import Failure
 from toolfold.runtime.model import Reply, Request, TextDelta
 from toolfold.tool import Json, ProviderApi, Shape
@@ -113,7 +113,7 @@ class HttpModel(ABC):
             key_hint=f"set {api.key_variable}, or give `api_key`",
         )
         redactor = Redactor([key, *secrets_in(sent)])
-        self._exchange = Exchange(
+        self._exchange = ModelExchange(
             self._endpoint, model, redactor, retries, sleep, self.origin, self._adapted
         )
 
