@@ -16,6 +16,8 @@ import pytest
 from support.model_server import Fails, ModelServer, Raw, Says
 from support.proxies import SECONDS, proxied
 from toolfold import Settings
+from toolfold.dispatch.records import SearchRecord, Silent
+from toolfold.dispatch.spans import Spans
 from toolfold.runtime.messages import Call
 
 ON = Settings(enabled="on")
@@ -297,3 +299,46 @@ def test_tokens_are_counted_of_what_the_model_will_get() -> None:
     sent = model.requests[0].body
     assert [tool["name"] for tool in sent["tools"]] == ["tool_search", "tool_describe", "tool_call"]
     assert sent["messages"] == body["messages"]
+
+
+def test_observers_are_told_of_the_searches_inside() -> None:
+    told: list[SearchRecord] = []
+
+    class Ear(Silent):
+        def searched(self, record: SearchRecord) -> None:
+            told.append(record)
+
+    with (
+        ModelServer(SEARCH, RUN) as model,
+        proxied(model.url, settings=ON, observers=(Ear(),)) as proxy,
+    ):
+        proxy.ask(PATHS["openai-chat"], request("openai-chat"))
+        proxy.seen.one()
+    assert [(each.query, each.role, each.principal) for each in told] == [
+        ("send an email", "tool_search", "local")
+    ]
+    assert told[0].found[0] == "send_email"
+
+
+def test_a_request_is_one_span_with_its_model_and_its_tokens() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    spans = Spans(provider.get_tracer("test"))
+    with (
+        ModelServer(SEARCH, RUN) as model,
+        proxied(model.url, settings=ON, app={"spans": spans}) as proxy,
+    ):
+        proxy.ask(PATHS["openai-chat"], request("openai-chat"))
+        proxy.seen.one()
+    (span,) = exporter.get_finished_spans()
+    attributes = span.attributes or {}
+    assert span.name == "chat m"
+    assert attributes["gen_ai.request.model"] == "m"
+    assert attributes["toolfold.rounds"] == 2
+    assert attributes["toolfold.outcome"] == "folded"
+    assert "a@b.c" not in str(attributes)

@@ -11,7 +11,7 @@ import contextlib
 import http.client
 import json
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
@@ -22,7 +22,7 @@ import uvicorn
 from toolfold import Settings
 from toolfold.config.proxy_config import ProxyConfig
 from toolfold.config.proxy_settings import ProxySettings, Upstream
-from toolfold.dispatch.records import RequestRecord, Silent
+from toolfold.dispatch.records import Observer, RequestRecord, Silent
 from toolfold.proxy.app import ProxyApp, guarded
 
 SECONDS = 5.0
@@ -62,9 +62,15 @@ class Reply(NamedTuple):
 class RunningProxy:
     """The proxy in a thread, on a free port of this machine."""
 
-    def __init__(self, config: ProxyConfig, host: str = "127.0.0.1", **given: Any) -> None:
+    def __init__(
+        self,
+        config: ProxyConfig,
+        host: str = "127.0.0.1",
+        observers: Sequence[Observer] = (),
+        **given: Any,
+    ) -> None:
         self.seen = Requests()
-        self.app = ProxyApp(config, observers=(self.seen,), **given)
+        self.app = ProxyApp(config, observers=(*observers, self.seen), **given)
         settings = uvicorn.Config(
             guarded(self.app, host),
             host="127.0.0.1",
@@ -162,9 +168,10 @@ def proxied(
     settings: Settings | None = None,
     keys: Mapping[str, str] | None = None,
     app: Mapping[str, Any] | None = None,
+    observers: Sequence[Observer] = (),
     **given: Any,
 ) -> Generator[RunningProxy]:
     """Have a proxy stand before some upstreams."""
     config = proxy_config(*urls, settings=settings, keys=keys, **given)
-    with RunningProxy(config, host, **(app or {})) as proxy:
+    with RunningProxy(config, host, observers=observers, **(app or {})) as proxy:
         yield proxy

@@ -37,7 +37,7 @@ from toolfold.sources.merged import Located
 from toolfold.sources.source import Bounds, SourceError
 from toolfold.tool import Json, Tool
 
-__all__ = ["CallResult", "Dispatch", "Origin"]
+__all__ = ["CallResult", "Dispatch", "Origin", "answer_record"]
 
 _log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class Dispatch:
         if role != prompts.TOOL_SEARCH:
             resolved = await _resolved(folded, name, arguments, session, absent)
             if isinstance(resolved, Answer) and self._observers:
-                record = _answer_record(resolved, name, role, arguments, origin, 0.0)
+                record = answer_record(resolved, name, role, arguments, origin, 0.0)
                 self._observers.answered(record)
             return resolved
         with self._spans.search() as span:
@@ -135,7 +135,7 @@ class Dispatch:
             resolved = await _resolved(folded, name, arguments, session, absent)
             if isinstance(resolved, Answer):
                 seconds = time.perf_counter() - began
-                record = _answer_record(resolved, name, role, arguments, origin, seconds)
+                record = answer_record(resolved, name, role, arguments, origin, seconds)
                 self._observers.answered(record)
                 self._observers.searched(record)
                 span(record)
@@ -147,7 +147,7 @@ class Dispatch:
         """Record a call that the door itself answers with an error: it came to no tool."""
         if self._observers:
             answer = Answer(text, is_error=True, meant=meant)
-            self._observers.answered(_answer_record(answer, name, None, arguments, origin, 0.0))
+            self._observers.answered(answer_record(answer, name, None, arguments, origin, 0.0))
 
     # ---- from an invocation to a result
 
@@ -387,9 +387,19 @@ def _refused(name: str, refusal: Refusal) -> CallResult:
     return CallResult(output, "refused")
 
 
-def _answer_record(
+def answer_record(
     answer: Answer, name: str, role: str | None, arguments: Json, origin: Origin, seconds: float
 ) -> SearchRecord:
+    """Return the record of a call that was answered without a tool.
+
+    Args:
+        answer: What it was answered with.
+        name: What was called.
+        role: Which of the bridge's tools that is; None where it is none.
+        arguments: The arguments as they came.
+        origin: Whose call it is.
+        seconds: How long it took.
+    """
     discovers = role not in (None, prompts.TOOL_CALL)
     found = tuple(tool.shown_name for tool in answer.found) if discovers else ()
     read = read_arguments(arguments) if discovers else {}

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from toolfold.dispatch.records import CallRecord, SearchRecord
+from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -43,6 +43,18 @@ class Ended(Protocol):
 
 
 def _nothing(record: CallRecord | SearchRecord, raised: str = "", /) -> None:
+    pass
+
+
+class EndedRequest(Protocol):
+    """Takes the record of the request that the span was of, before it ends."""
+
+    def __call__(self, record: RequestRecord, /) -> None:
+        """Write what came of it into the span."""
+        ...
+
+
+def _no_request(record: RequestRecord, /) -> None:
     pass
 
 
@@ -80,6 +92,12 @@ class Spans:
         attributes = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": "toolfold"}
         return self._span("retrieval toolfold", attributes)
 
+    def request(self, dialect: str) -> AbstractContextManager[EndedRequest]:
+        """Stand around a request to a model."""
+        if self._tracer is None:
+            return nullcontext(_no_request)
+        return _open_request(self._tracer, dialect)
+
     def _span(self, name: str, attributes: dict[str, str]) -> AbstractContextManager[Ended]:
         if self._tracer is None:
             return nullcontext(_nothing)
@@ -97,6 +115,36 @@ def _open(tracer: Tracer, name: str, attributes: dict[str, str]) -> Generator[En
         except BaseException as error:
             _fail(span, type(error).__name__)
             raise
+
+
+@contextmanager
+def _open_request(tracer: Tracer, dialect: str) -> Generator[EndedRequest]:
+    with tracer.start_as_current_span(
+        "chat" if dialect else "pass",
+        attributes={"toolfold.dialect": dialect},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        yield lambda record: _end_request(span, record)
+
+
+def _end_request(span: Span, record: RequestRecord) -> None:
+    if record.dialect:
+        span.update_name(f"chat {record.model}".strip())
+        span.set_attribute("gen_ai.operation.name", "chat")
+        span.set_attribute("gen_ai.request.model", record.model)
+        span.set_attribute("gen_ai.usage.input_tokens", record.prompt_tokens)
+        span.set_attribute("gen_ai.usage.output_tokens", record.completion_tokens)
+        span.set_attribute("toolfold.cached_tokens", record.cached_tokens)
+        span.set_attribute("toolfold.tokens_saved", record.tokens_saved)
+        span.set_attribute("toolfold.rounds", record.rounds)
+        span.set_attribute("toolfold.searches", record.searches)
+    span.set_attribute("toolfold.principal", record.principal)
+    span.set_attribute("toolfold.upstream", record.upstream)
+    span.set_attribute("toolfold.outcome", record.outcome)
+    span.set_attribute("http.response.status_code", record.status)
+    if record.outcome in ("failed", "refused"):
+        _fail(span, record.outcome)
 
 
 def _fail(span: Span, kind: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from toolfold.config.proxy_config import ProxyConfig
 from toolfold.dispatch.records import Observer
+from toolfold.dispatch.spans import start_spans
 from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.proxy._report import ProxyLog, ProxyReport, ProxyTally
 from toolfold.proxy.app import ProxyApp, guarded
@@ -134,12 +135,14 @@ async def running(
     metrics = Metrics(installed("toolfold"), in_flight=lambda: app.in_flight)
     traffic = None if how.save is None else Traffic(how.save, secrets=_secrets(config))
     store, close = _store(config)
+    spans = start_spans()
     app = ProxyApp(
         config,
         store=store,
         observers=(*observers, metrics, tally),
         metrics=metrics.text,
         traffic=traffic,
+        spans=spans,
     )
     report = ProxyReport(config, tally, lambda: app.in_flight)
     host, port = config.address
@@ -159,6 +162,7 @@ async def running(
         address.cancel()
         await _end(door, listening, serving, config.serve.drain)
         close()
+        spans.close()
         if traffic is not None:
             traffic.close()
 

@@ -10,11 +10,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from toolfold import prompts
 from toolfold._json_values import parse
+from toolfold.answer import Answer
 from toolfold.config.proxy_config import ProxyConfig
-from toolfold.dispatch.records import Observer, Observers, RequestOutcome, RequestRecord
+from toolfold.dispatch.dispatch import Origin, answer_record
+from toolfold.dispatch.records import (
+    Observer,
+    Observers,
+    RequestOutcome,
+    RequestRecord,
+    SearchRecord,
+)
+from toolfold.dispatch.spans import Spans
 from toolfold.proxy.answering import Answering, Arriving, BrokenAnswerError, until_left
 from toolfold.proxy.complaints import error_body
 from toolfold.proxy.customs import ProxyCustoms
@@ -81,6 +92,7 @@ class ProxyApp:
         observers: Who is told of every request.
         metrics: Returns the metrics in Prometheus' text form.
         traffic: Where requests and answers are written down, if anywhere.
+        spans: Makes a span for each request.
 
     Raises:
         MissingExtraError: The extra `proxy` is not installed.
@@ -94,6 +106,7 @@ class ProxyApp:
         observers: Iterable[Observer] = (),
         metrics: Callable[[], str] | None = None,
         traffic: Traffic | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self.config = config
         self.upstreams = Upstreams(config.proxy.upstreams, config.keys)
@@ -105,6 +118,7 @@ class ProxyApp:
         self._observers = Observers(observers)
         self._metrics = metrics
         self._traffic = traffic
+        self.spans = spans or Spans()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -152,8 +166,12 @@ class ProxyApp:
             rounds_at_most=self.config.proxy.rounds,
         )
 
-    def told(self, record: RequestRecord) -> None:
-        """Tell the observers of a request."""
+    def told(self, record: RequestRecord, answers: Iterable[SearchRecord]) -> None:
+        """Tell the observers of a request, and of what was answered in it."""
+        for answer in answers:
+            self._observers.answered(answer)
+            if answer.role == prompts.TOOL_SEARCH and answer.error is None:
+                self._observers.searched(answer)
         self._observers.requested(record)
 
     @property
@@ -180,26 +198,31 @@ class _Request:
         self._model = ""
         self._choice: Choice | None = None
         self._relay: Relay | None = None
-        self._report: ExchangeReport | None = None
+        self._exchange: Exchange | None = None
         self._outcome: RequestOutcome = "untouched"
         self._opening = 0.0
         self._error: str | None = None
 
     async def answer(self) -> None:
         """Answer it, and tell of it, however it ends."""
-        try:
-            if self._asked is not None:
-                self._body = await self._arriving.whole()
-                if self._body is None:
+        dialect = self._asked.dialect if self._asked else ""
+        with self._app.spans.request(dialect) as ended:
+            try:
+                if await self._left():
                     self._outcome = "cancelled"
-                    return
-            if await until_left(self._answer(), self._arriving, self._answering):
+            except asyncio.CancelledError:
                 self._outcome = "cancelled"
-        except asyncio.CancelledError:
-            self._outcome = "cancelled"
-            raise
-        finally:
-            self._tell()
+                raise
+            finally:
+                ended(self._tell())
+
+    async def _left(self) -> bool:
+        """Answer it; return whether the client left before its answer was whole."""
+        if self._asked is not None:
+            self._body = await self._arriving.whole()
+            if self._body is None:
+                return True
+        return await until_left(self._answer(), self._arriving, self._answering)
 
     async def _answer(self) -> None:
         try:
@@ -251,7 +274,7 @@ class _Request:
             self._outcome = "folded"
             await relay.counted(opened)
         else:
-            self._outcome, self._report = "folded", opened.report
+            self._outcome, self._exchange = "folded", opened
             await relay.folded(opened)
 
     async def _opened(
@@ -271,6 +294,12 @@ class _Request:
             return ""
         return _model(body) if len(body) < _SOON_READ else await asyncio.to_thread(_model, body)
 
+    def _search(self, name: str, role: str | None, arguments: str, answer: Answer) -> SearchRecord:
+        # A round's answers are made together; what one of them took is not known.
+        origin = Origin(self._principal.name)
+        found = answer_record(answer, name, role, arguments, origin, 0.0)
+        return replace(found, at=self._at)
+
     async def _fail(self, status: int, message: str) -> None:
         self._outcome, self._error = "failed", message
         if not self._answering.is_begun:
@@ -284,8 +313,9 @@ class _Request:
         text = message if message.startswith("toolfold") else f"toolfold proxy: {message}"
         await self._answering.whole(status, (_JSON,), error_body(dialect, status, text))
 
-    def _tell(self) -> None:
-        relay, report = self._relay, self._report or ExchangeReport()
+    def _tell(self) -> RequestRecord:
+        relay = self._relay
+        report = self._exchange.report if self._exchange else ExchangeReport()
         error = self._error or (relay.error if relay else None)
         if self._outcome in ("folded", "untouched") and relay and relay.error:
             self._outcome = "failed"
@@ -311,13 +341,15 @@ class _Request:
             completion_tokens=report.usage.completion,
             error=error,
         )
-        self._app.told(record)
+        self._app.told(record, [self._search(*answered) for answered in report.answers])
         traffic = self._app.traffic
         if traffic is not None and self._body is not None and relay and relay.kept is not None:
             traffic.add(record, self._body, b"".join(relay.kept))
+        return record
 
 
 def _model(body: bytes) -> str:
+    """Return the model that a request names; empty where it names none."""
     try:
         value = parse(body)
     except (ValueError, RecursionError):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from toolfold.answer import Answer
 from toolfold.runtime.model import Usage
 
 ProxyDialect = Literal["openai-chat", "openai-responses", "anthropic-messages"]
@@ -88,6 +89,11 @@ class ExchangeReport:
 
     mistakes: int = 0
     """Of those: calls that were wrong."""
+
+    answers: list[tuple[str, str | None, str, Answer]] = field(
+        default_factory=list[tuple[str, str | None, str, Answer]]
+    )
+    """Those calls: the name, which of the bridge's tools that is, the arguments, the answer."""
 
     handed: int = 0
     """Calls that went to the client."""

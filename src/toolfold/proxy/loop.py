@@ -151,6 +151,8 @@ class FoldedExchange:
         if isinstance(resolved, Answer):
             self.report.searches += 1
             self.report.mistakes += resolved.is_error
+            role = self._tools.folded.bridge.role(call.name)
+            self.report.answers.append((call.name, role, call.arguments, resolved))
             return AnsweredCall(call, resolved)
         name, namespace = self._tools.client_name(resolved.tool)
         arguments = sendable(dict(resolved.arguments)).decode()
