@@ -54,6 +54,7 @@ def open_exchange(
     searches: bool | None = None,
     context_length: int | None = None,
     rounds_at_most: int = ROUNDS_AT_MOST,
+    notes: bool = False,
 ) -> FoldedExchange | Untouched | Refused:
     """Return what becomes of a client's request for an answer.
 
@@ -71,6 +72,7 @@ def open_exchange(
             the model tell.
         context_length: The model's window, where that is known.
         rounds_at_most: How often the model may search before its client gets an answer.
+        notes: Whether notes that were kept behind messages of the user are put back.
     """
     spoken = DIALECTS[dialect]
     try:
@@ -79,7 +81,7 @@ def open_exchange(
         return _unread(spoken, body, scope)
     opening = _Opening(
         spoken, request, body, headers, settings, store, scope, host, owner, recover,
-        searches, context_length, rounds_at_most,
+        searches, context_length, rounds_at_most, notes,
     )  # fmt: skip
     try:
         return opening.opened()
@@ -104,6 +106,7 @@ class _Opening:
     searches: bool | None
     context_length: int | None
     rounds_at_most: int
+    notes: bool
 
     def opened(self) -> FoldedExchange | Untouched | Refused:
         """Return what becomes of the request."""
@@ -149,7 +152,7 @@ class _Opening:
             self._provider,
             request.model,
             self.context_length,
-            history.conversation,
+            None if self.settings.enabled == "off" else history.conversation,
         )
         tools = folding.folded(is_native=is_native)
         if tools is None and not lowered.edits and not lowered.is_changed:
@@ -164,6 +167,7 @@ class _Opening:
         spaced = [(name.namespace, name.name) for name in tools.spaced.values()]
         changed = lowered.edits or flat_names(request, spaced)
         edits = [edit for place, edit in changed if place not in restored.items]
+        edits += history.notes() if self.notes else ()
         betas = self._betas()
         return FoldedExchange(
             self.dialect,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from toolfold._json_values import sendable
 from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
+    BROKE_OFF,
     EVENT_LIMIT,
     Beginning,
     event,
@@ -87,6 +88,9 @@ class ChatStream:
         reply = reply_of(self._reader)
         if reply is None:
             return None
+        if not self._reader.is_ended and reply.message.calls:
+            self._held = [self.broken(BROKE_OFF)]
+            return None
         if self._gate is None or self._recovery is None:
             return round_turn(reply)
         calls = recovered(self._recovery, reply)
@@ -114,12 +118,7 @@ class ChatStream:
             out.append(self._chunk({"content": note}))
         for place, one in enumerate(handed):
             out.append(self._chunk({"tool_calls": [{"index": place, **call_record(one)}]}))
-        finish = self._finish if not handed and self._finish != "tool_calls" else "tool_calls"
-        if not handed and finish == "tool_calls":
-            finish = "stop"
-        if self._finish == "length":
-            finish = "length"
-        out.append(self._chunk({}, finish))
+        out.append(self._chunk({}, finish_reason(self._finish, handed)))
         if self._usage is not None:
             out.append(event({**self._usage, **self._first}))
         return self._beginning.before(b"".join((*out, b"data: [DONE]\n\n")))
@@ -156,7 +155,9 @@ class ChatStream:
         choices = chunk.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
         if not is_object(choice):
-            self._usage = chunk if is_object(chunk.get("usage")) else self._usage
+            if not is_object(chunk.get("usage")):
+                return rewritten(came) if self._round == 1 else b""
+            self._usage = chunk
             self._held.append(self._shown(came, chunk))
             return b""
         return self._choice(came, chunk, choice)
@@ -282,9 +283,7 @@ class WholeChat:
         message.pop("function_call", None)
         if handed:
             message["tool_calls"] = [call_record(one) for one in handed]
-        finish = choice.get("finish_reason")
-        if finish != "length":
-            finish = "tool_calls" if handed else "stop" if finish == "tool_calls" else finish
+        finish = finish_reason(choice.get("finish_reason"), handed)
         made = {**choice, "message": message, "finish_reason": finish}
         return sendable({**self._answer, "choices": [made]})
 
@@ -314,6 +313,13 @@ def error_record(message: str, status: int, body: bytes) -> dict[str, Json]:
     kind = error_kind(status)
     ours = {"type": "server_error" if kind == "api_error" else kind, "param": None, "code": None}
     return {"message": message, **ours, **own}
+
+
+def finish_reason(came: Json, handed: Sequence[HandedCall]) -> Json:
+    """Return why the answer ends, for a client that knows only of the calls it was handed."""
+    if handed and came in (None, "stop", "tool_calls", "function_call"):
+        return "tool_calls"
+    return "stop" if came in (None, "tool_calls", "function_call") else came
 
 
 def call_record(one: HandedCall) -> dict[str, Json]:

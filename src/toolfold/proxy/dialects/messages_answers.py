@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
+    BROKE_OFF,
     EVENT_LIMIT,
     Beginning,
     event,
@@ -87,6 +88,10 @@ class MessageStream:
             return None
         reply = reply_of(self._reader)
         if reply is None:
+            return None
+        if not self._reader.is_ended and self._waiting:
+            self._rest += self.broken(BROKE_OFF)
+            self._held = []
             return None
         calls = recovered(self._recovery, reply)
         if calls:

@@ -73,15 +73,14 @@ class ResponsesDialect:
 
     def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
         """Return what leaves the reasoning of a turn out: it led to calls that are gone."""
-        kinds = [item.value.get("type") for item in request.items[turn.first : turn.end]]
-        if "function_call" not in kinds:
+        run = request.items[turn.first : turn.end]
+        left = [item.value for item in run if item.value.get("type") != "reasoning"]
+        if len(left) == len(run) or not left:
             return []
-        return [
-            request.removal(place, place + 1)
-            for place, kind in enumerate(kinds, turn.first)
-            # One behind the calls led to none of them.
-            if kind == "reasoning" and "function_call" in kinds[place - turn.first :]
-        ]
+        # An item that is known by its id is refused without the reasoning that led to it.
+        texts = [sendable(_alone(own)).decode() for own in left]
+        start, end = request.items[turn.first].start, request.items[turn.end - 1].end
+        return [Edit(start, end, request.joined(texts))]
 
     def answers(self, answered: Sequence[AnsweredCall], form: FoundForm) -> tuple[str, ...]:
         """Return the items that answer calls."""
@@ -95,12 +94,13 @@ class ResponsesDialect:
         self,
         request: ProxiedRequest,
         *,
+        streamed: bool,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
         is_kept = request.document.get("store") is not False
-        if request.is_streamed:
+        if streamed:
             return ResponseStream(is_open, is_kept, recovery)
         return WholeResponse(is_kept, recovery)
 
@@ -139,6 +139,16 @@ def _calls(run: Sequence[dict[str, Json]]) -> tuple[tuple[str, str, Json], ...]:
         for item in run
         if item.get("type") == "function_call"
     )
+
+
+def _alone(item: dict[str, Json]) -> dict[str, Json]:
+    """Return an item of a turn that is kept no more, its tool named as without namespaces."""
+    own = {key: value for key, value in item.items() if key != "id"}
+    space = own.get("namespace")
+    if item.get("type") != "function_call" or not isinstance(space, str) or not space:
+        return own
+    del own["namespace"]
+    return {**own, "name": f"{space}__{own.get('name')}"}
 
 
 def _spaces(run: Sequence[dict[str, Json]]) -> tuple[str, ...]:

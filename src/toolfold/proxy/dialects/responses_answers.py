@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from toolfold._json_values import sendable
 from toolfold.proxy.dialects.chat_answers import error_record
 from toolfold.proxy.dialects.events import (
+    BROKE_OFF,
     EVENT_LIMIT,
     Beginning,
     event,
@@ -90,6 +91,9 @@ class ResponseStream:
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
         self._rest = b"".join(map(self._event, self._events.close()))
+        if self._end is None and self._waiting and not self._is_foreign:
+            self._rest += self.broken(BROKE_OFF)
+            self._held = []
         if self._is_foreign or self._end is None:
             return None
         reply = reply_of(self._reader)
