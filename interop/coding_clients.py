@@ -36,6 +36,7 @@ __all__ = [
     "QwenCode",
     "Ran",
     "Session",
+    "changed",
     "converse",
     "entry_of",
     "hold",
@@ -117,7 +118,7 @@ def program(client: CodingClient) -> str:
     return found
 
 
-def _changed(path: Path, **more: Any) -> None:
+def changed(path: Path, **more: Any) -> None:
     """Put more into a file of JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text()) if path.exists() else {}
@@ -300,7 +301,7 @@ class OpenCode:
             "options": {"baseURL": f"{session.model_url}/v1", "apiKey": KEY},
             "models": {session.model: model},
         }
-        _changed(
+        changed(
             session.home / ".config" / "opencode" / "opencode.json",
             provider={"scripted": provider},
             model=f"scripted/{session.model}",
@@ -328,7 +329,7 @@ class GeminiCli:
     def prepare(self, session: Session, gateway: Sequence[str]) -> None:
         """Choose the key as the way to sign in."""
         sign_in = {"auth": {"selectedType": "gemini-api-key"}}
-        _changed(session.home / ".gemini" / "settings.json", security=sign_in)
+        changed(session.home / ".gemini" / "settings.json", security=sign_in)
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
@@ -353,7 +354,7 @@ class QwenCode:
     def prepare(self, session: Session, gateway: Sequence[str]) -> None:
         """Choose the key as the way to sign in."""
         sign_in = {"auth": {"selectedType": "openai"}}
-        _changed(session.home / ".qwen" / "settings.json", security=sign_in)
+        changed(session.home / ".qwen" / "settings.json", security=sign_in)
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
@@ -434,7 +435,7 @@ class ContinueCli:
         model = {"name": session.model, "provider": "openai", "model": session.model}
         model |= {"apiKey": KEY, "apiBase": f"{session.model_url}/v1"}
         model |= {"capabilities": ["tool_use"], "roles": ["chat"]}
-        _changed(
+        changed(
             session.home / "continue.yaml",  # JSON is YAML
             name="scripted",
             version="1.0.0",

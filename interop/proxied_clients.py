@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import office
-from coding_clients import KEY, ClaudeCode, Session, program
+from coding_clients import KEY, ClaudeCode, OpenCode, QwenCode, Session, changed, program
 
-__all__ = ["ProxiedClaude", "ProxiedCodex"]
+__all__ = ["ProxiedClaude", "ProxiedCodex", "ProxiedOpenCode", "ProxiedQwen", "office_server"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,54 @@ class ProxiedCodex:
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return its key."""
         return {"SCRIPTED_KEY": KEY}
+
+
+@dataclass(frozen=True, slots=True)
+class ProxiedOpenCode:
+    """OpenCode, in `run`, with a provider of one's own."""
+
+    name: str = "opencode"
+    program: str = "opencode"
+    model: str = "a-model-of-mine"
+    options: Sequence[str] = ()
+
+    def prepare(self, session: Session, gateway: Sequence[str]) -> None:
+        """Write the model's server and ours down."""
+        OpenCode().prepare(session, gateway)
+        entry = {"type": "local", "command": [sys.executable, *gateway], "enabled": True}
+        changed(session.home / ".config" / "opencode" / "opencode.json", mcp={"office": entry})
+
+    def command(self, session: Session, prompt: str) -> Sequence[str]:
+        """Return what runs one prompt to its end."""
+        return [*OpenCode().command(session, prompt), *self.options]
+
+    def environment(self, session: Session) -> Mapping[str, str]:
+        """Return what keeps it off the network."""
+        return OpenCode().environment(session)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxiedQwen:
+    """Qwen Code, in headless mode, its MCP tools shown."""
+
+    name: str = "qwen-code"
+    program: str = "qwen"
+    model: str = "a-model-of-mine"
+    options: Sequence[str] = ()
+
+    def prepare(self, session: Session, gateway: Sequence[str]) -> None:
+        """Write the server down."""
+        QwenCode().prepare(session, gateway)
+        entry = {"command": sys.executable, "args": list(gateway), "alwaysLoadTools": True}
+        changed(session.home / ".qwen" / "settings.json", mcpServers={"office": entry})
+
+    def command(self, session: Session, prompt: str) -> Sequence[str]:
+        """Return what runs one prompt to its end, every tool allowed."""
+        return [*QwenCode().command(session, prompt), *self.options]
+
+    def environment(self, session: Session) -> Mapping[str, str]:
+        """Return the variables that point it at the model."""
+        return QwenCode().environment(session)
 
 
 def office_server(log: Path) -> Sequence[str]:

@@ -31,7 +31,13 @@ from coding_clients import (
 )
 from gateways import TOOLFOLD
 from listener import Listener, Said
-from proxied_clients import ProxiedClaude, ProxiedCodex, office_server
+from proxied_clients import (
+    ProxiedClaude,
+    ProxiedCodex,
+    ProxiedOpenCode,
+    ProxiedQwen,
+    office_server,
+)
 from proxies import Proxy, before
 from raw_json import elements, member
 from scripted_model import (
@@ -55,7 +61,7 @@ OTHER_THOUGHT = Think("Gefunden.", "YW5vdGhlcg==")
 
 pytestmark = pytest.mark.timeout(200)
 
-Proxied = ProxiedClaude | ProxiedCodex
+Proxied = ProxiedClaude | ProxiedCodex | ProxiedOpenCode | ProxiedQwen
 BOTH = pytest.mark.parametrize(
     "client", [ProxiedClaude(), ProxiedCodex()], ids=lambda client: client.program
 )
@@ -130,14 +136,15 @@ def _unmarked(item: str) -> str:
 
 def name_of(entry: str) -> str:
     content = json.loads(entry)
+    content = content.get("function", content)
     return content.get("name") or content["type"]
 
 
 def is_office(entry: str) -> bool:
-    return name_of(entry).startswith("mcp__office")
+    return name_of(entry).startswith(("mcp__office", "office_"))
 
 
-def check_tools(said: Said, asked: Asked) -> None:
+def check_tools(said: Said, asked: Asked, bridge: Sequence[str] = BRIDGE) -> None:
     """The client's own tools go up to the byte and in their order, ours behind them.
 
     A namespace of its own is not known to every server: there its tools stand one by one.
@@ -154,15 +161,37 @@ def check_tools(said: Said, asked: Asked) -> None:
         elif not is_office(entry):
             own.append(entry)
     assert after[:-3] == own
-    assert [name_of(entry) for entry in after[-3:]] == BRIDGE
+    assert [name_of(entry) for entry in after[-3:]] == list(bridge)
+
+
+def prompt_of(body: bytes) -> str:
+    """Return a request in the order in which a provider reads and caches it."""
+    text = body.decode()
+    return "\n".join(
+        [
+            member(text, "tools"),
+            member(text, "system") or member(text, "instructions"),
+            *conversation_of(body),
+        ]
+    )
 
 
 def check_history(turns: Sequence[Asked]) -> None:
     """What the model was asked before stands in what it is asked next, to the byte."""
     for one, next_ in pairwise(turns):
-        assert member(next_.body.decode(), "tools") == member(one.body.decode(), "tools")
-        was, now = conversation_of(one.body), conversation_of(next_.body)
-        assert now[: len(was)] == was
+        was, now = prompt_of(one.body), prompt_of(next_.body)
+        common = len(os.path.commonprefix([was, now]))
+        assert common == len(was), (was[common - 80 : common + 80], now[common - 80 : common + 80])
+
+
+def check_thought(thought: Think, turns: Sequence[Asked]) -> None:
+    """Signed or sealed thinking stands in requests as the model made it."""
+    for asked in turns:
+        text = asked.body.decode()
+        signed = {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
+        sealed = f'"encrypted_content":"{thought.signature}"'
+        compact = json.dumps(signed, ensure_ascii=False, separators=(",", ":"))
+        assert (compact if "messages" in asked.content else sealed) in text
 
 
 # ---- a task
@@ -189,10 +218,41 @@ def test_a_task_takes_a_search_inside_and_a_real_call_by_the_client(
     for asked in turns:
         check_tools(said[0], asked)
     check_history(turns)
+    check_thought(THOUGHT, turns[1:])
+    check_thought(OTHER_THOUGHT, turns[2:])
     assert [call.name for call in turns[-1].calls] == ["tool_search", "tool_call"]
     assert office.answer("archive_invoice", {"number": 7}) in turns[-1].results[-1].text
     assert len(office.NAMES) == 64
     assert not any(name in json.dumps(turns[0].content["tools"]) for name in office.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("client", "prefix", "tool"),
+    [
+        (ProxiedOpenCode(), "tool", "office_archive_invoice"),
+        # It has a `tool_search` and a `tool_call` of its own.
+        (ProxiedQwen(), "toolfold", "mcp__office__archive_invoice"),
+    ],
+    ids=["opencode", "qwen"],
+)
+def test_clients_of_chat_completions_do_it_the_same_way(
+    client: Proxied, prefix: str, tool: str, tmp_path: Path
+) -> None:
+    replies: list[Sequence[Part]] = [
+        [Say("I look. "), Call(f"{prefix}_search", {"query": "archive an invoice"})],
+        [Call(f"{prefix}_call", {"name": tool, "arguments": {"number": 7}})],
+        [Say("It is archived.")],
+    ]
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert "It is archived." in ran.output
+    assert stage.called == [("archive_invoice", {"number": 7})]
+    turns = stage.model.turns
+    assert len(turns) == 3
+    for asked in turns:
+        check_tools(said[0], asked, [f"{prefix}_{role}" for role in ("search", "describe", "call")])
+    check_history(turns)
 
 
 # ---- several calls in one turn
@@ -279,19 +339,23 @@ LIMITED = {"type": "error", "error": {"type": "rate_limit_error", "message": "To
 BROKEN = {"type": "error", "error": {"type": "api_error", "message": "Broken"}}
 
 
+RETRY = {"Retry-After": "1", "X-Ratelimit-Left": "0"}
+
+
 @BOTH
 @pytest.mark.parametrize(
-    "refusal",
+    ("where", "refusal"),
     [
-        Refuse(529, OVERLOADED),
-        Refuse(500, BROKEN),
-        Refuse(429, LIMITED, {"Retry-After": "1", "X-Ratelimit-Left": "0"}),
+        ("at first", Refuse(529, OVERLOADED)),
+        ("at first", Refuse(500, BROKEN)),
+        ("at first", Refuse(429, LIMITED, RETRY)),
+        ("behind a search", Refuse(429, LIMITED, RETRY)),
+        ("behind a text and a search", Refuse(500, BROKEN)),
     ],
-    ids=lambda refusal: str(refusal.status),
+    ids=lambda given: str(given.status) if isinstance(given, Refuse) else given,
 )
-@pytest.mark.parametrize("where", ["at first", "behind a search", "behind a text and a search"])
 def test_an_error_of_the_upstream_is_the_clients_and_it_tries_again(
-    client: Proxied, refusal: Refuse, where: str, tmp_path: Path
+    client: Proxied, where: str, refusal: Refuse, tmp_path: Path
 ) -> None:
     searching: list[Reply] = {
         "at first": [],
@@ -317,8 +381,11 @@ def test_an_error_of_the_upstream_is_the_clients_and_it_tries_again(
 
 
 @BOTH
-@pytest.mark.parametrize("hidden", [0, 1], ids=["in the first round", "in a later round"])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("hidden", "sent"),
+    [(0, signal.SIGINT), (1, signal.SIGINT), (1, signal.SIGKILL)],
+    ids=["in the first round", "in a later round", "killed in a later round"],
+)
 def test_a_client_that_is_stopped_in_mid_stream_stops_the_upstream(
     client: Proxied, hidden: int, sent: signal.Signals, tmp_path: Path
 ) -> None:
@@ -338,6 +405,22 @@ def test_a_client_that_is_stopped_in_mid_stream_stops_the_upstream(
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+@BOTH
+def test_an_upstream_that_is_busy_behind_a_text_is_waited_for_and_the_client_hears_nothing(
+    client: Proxied, tmp_path: Path
+) -> None:
+    busy = Refuse(429, LIMITED, RETRY)
+    replies = [[THOUGHT, Say("I look. "), search()], busy, [real(7)], [Say("It is archived.")]]
+    with staged(client, tmp_path, in_order(replies)) as stage:
+        ran, said = stage.run("Archive invoice 7.")
+
+    assert "It is archived." in ran.output
+    assert [one.status for one in said] == [200, 200]
+    turns = stage.model.turns
+    assert turns[1].body == turns[2].body
+    check_history(turns)
 
 
 # ---- a proxy that is started again
@@ -367,7 +450,27 @@ def test_a_kept_history_outlives_the_proxy(client: Proxied, tmp_path: Path) -> N
     turns = stage.model.turns
     assert len(turns) == 5
     check_history(turns)
+    check_thought(THOUGHT, turns[1:])
     assert [call.name for call in turns[-1].calls] == ["tool_search", "tool_call", "tool_call"]
+
+
+@BOTH
+def test_a_search_that_led_to_no_call_stays_in_the_history(client: Proxied, tmp_path: Path) -> None:
+    replies: list[Sequence[Part]] = [
+        [THOUGHT, Say("I look. "), search()],
+        [OTHER_THOUGHT, Say("There is a tool for it.")],
+        [Say("As I said.")],
+    ]
+    with staged(client, tmp_path, in_order(replies), store="file") as stage:
+        stage.run("Is there a tool that archives invoices?")
+        ran, _ = stage.run("Really?", *again(client))
+
+    assert "As I said." in ran.output
+    turns = stage.model.turns
+    assert len(turns) == 3
+    check_history(turns)
+    check_thought(THOUGHT, turns[1:])
+    check_thought(OTHER_THOUGHT, turns[2:])
 
 
 @BOTH
