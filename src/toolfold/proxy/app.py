@@ -31,7 +31,7 @@ from toolfold.proxy.complaints import error_body
 from toolfold.proxy.customs import ProxyCustoms
 from toolfold.proxy.exchange import Exchange, ExchangeReport, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.paths import Asked, asked, shown_path
+from toolfold.proxy.paths import Asked, asked, is_sound, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
@@ -243,9 +243,14 @@ class _Request:
 
     async def _pass_on(self) -> None:
         app, scope = self._app, self._scope
+        path = _raw_path(scope)
+        if not is_sound(path):
+            self._outcome = "refused"
+            await self._complain(400, "this path cannot be passed on")
+            return
         self._model = await self._named_model()
         choice = self._choice = app.upstreams.choose(
-            _raw_path(scope), self._model if self._body is not None else None
+            path, self._model if self._body is not None else None
         )
         settings = app.config.proxy
         relay = self._relay = Relay(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from toolfold.proxy.exchange import ProxyDialect
 
-__all__ = ["TITLES", "Asked", "asked", "joined", "shown_path", "without_token"]
+__all__ = ["TITLES", "Asked", "asked", "is_sound", "joined", "shown_path", "without_token"]
 
 TITLES: dict[ProxyDialect, str] = {
     "openai-chat": "OpenAI chat completions",
@@ -53,6 +53,14 @@ def shown_path(path: str) -> str:
     """Return a path as it may be written down."""
     rest, token = without_token(path)
     return f"/t/…{rest}" if token else path
+
+
+def is_sound(path: str) -> bool:
+    """Whether a path stays below an upstream's base URL, whoever reads it."""
+    plain = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\")
+    steps = plain.replace("\\", "/").split("/")
+    is_written = path.startswith("/") and path.isascii() and path.isprintable()
+    return is_written and "#" not in path and ".." not in steps
 
 
 def joined(base: str, path: str) -> str:
