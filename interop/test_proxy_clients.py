@@ -180,7 +180,7 @@ def check_history(turns: Sequence[Asked]) -> None:
     """What the model was asked before stands in what it is asked next, to the byte."""
     for one, next_ in pairwise(turns):
         was, now = prompt_of(one.body), prompt_of(next_.body)
-        common = len(os.path.commonprefix([was, now]))
+        common = next((i for i, (a, b) in enumerate(zip(was, now)) if a != b), len(was))  # noqa: B905
         assert common == len(was), (was[common - 80 : common + 80], now[common - 80 : common + 80])
 
 
