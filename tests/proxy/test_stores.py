@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_a_file_outlives_the_process_and_is_the_users_own(tmp_path: Path) -> Non
     store.close()
     assert SqliteStore(path).get("a") == b"2"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("These are my notes, and no database at all.\n" * 100, "utf-8")
+    with pytest.raises(sqlite3.Error):
+        SqliteStore(path)
+    assert path.read_text("utf-8").startswith("These are my notes")
 
 
 def test_a_file_keeps_the_newest(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class MemoryStore:
         room: How many bytes they may have together.
     """
 
-    def __init__(self, entries: int = 100_000, room: int = 256 * 1024 * 1024) -> None:
+    def __init__(self, entries: int = 100_000, room: int = 32 * 1024 * 1024) -> None:
         self._entries = entries
         self._room = room
         self._kept: dict[str, bytes] = {}
@@ -71,11 +71,16 @@ class MemoryStore:
 class SqliteStore:
     """A store in a file, which outlives the process.
 
-    A file that is locked, full or broken loses what it is given and raises nothing.
+    Once it is open, a file that is locked, full or broken loses what it is given and raises
+    nothing.
 
     Args:
         path: The file.
         entries: How many entries stay; the oldest leave first.
+
+    Raises:
+        OSError: The file cannot be made.
+        sqlite3.Error: It is there and no store, or another process holds it.
     """
 
     def __init__(self, path: Path, entries: int = 100_000) -> None:
@@ -84,6 +89,9 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._puts = 0
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Conversations are nobody else's business.
+        path.touch(mode=0o600)
+        path.chmod(0o600)
         self._connection = sqlite3.connect(path, check_same_thread=False, timeout=1.0)
         with self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute("PRAGMA journal_mode=WAL")
@@ -94,8 +102,6 @@ class SqliteStore:
             )
             cursor.execute("CREATE INDEX IF NOT EXISTS history_at ON history (at)")
             self._connection.commit()
-        # Conversations are nobody else's business.
-        path.chmod(0o600)
 
     def get(self, key: str) -> bytes | None:
         """Return what is kept under a key, or None."""
