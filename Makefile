@@ -68,7 +68,7 @@ interop: $(INTEROP_READY) $(PROGRAMS_READY)  ## the gateway between real clients
 	$(INTEROP)/venv/bin/python -m pytest interop -n 2
 
 interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in eight coding agents, before a scripted model; 2 GB from npm
-	$(INTEROP)/venv/bin/python -m pytest interop/test_coding_clients.py -rs
+	$(INTEROP)/venv/bin/python -m pytest interop/test_coding_clients.py interop/test_proxy_clients.py -rs
 
 conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
 	PYTHONPATH=interop $(BIN)/python -m conformance
@@ -95,7 +95,7 @@ $(SERVED_READY): live/served.txt
 
 $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json
 	$(PYTHON) -m venv $(INTEROP)/venv
-	$(INTEROP)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp]" --requirement interop/requirements.txt
+	$(INTEROP)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp,proxy]" --requirement interop/requirements.txt
 	$(INTEROP)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps litellm
 	cp interop/package.json $(INTEROP)/
 	if command -v npm > /dev/null; then $(NPM) --prefix $(INTEROP); fi

@@ -24,6 +24,7 @@ from servers import PARTS
 
 __all__ = [
     "CLIENTS",
+    "KEY",
     "ClaudeCode",
     "Cline",
     "Codex",
@@ -35,10 +36,13 @@ __all__ = [
     "QwenCode",
     "Ran",
     "Session",
+    "changed",
     "converse",
     "entry_of",
     "hold",
     "is_installed",
+    "program",
+    "start",
     "unmarked",
 ]
 
@@ -108,27 +112,23 @@ def is_installed(client: CodingClient) -> bool:
     return shutil.which(client.program, path=os.pathsep.join(_FOLDERS)) is not None
 
 
-def _command(client: CodingClient) -> str:
+def program(client: CodingClient) -> str:
     found = shutil.which(client.program, path=os.pathsep.join(_FOLDERS))
     assert found is not None, f"{client.program} is not installed"
     return found
 
 
-def _changed(path: Path, **more: Any) -> None:
+def changed(path: Path, **more: Any) -> None:
     """Put more into a file of JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**content, **more}, indent=2))
 
 
-def converse(client: CodingClient, session: Session, prompt: str, *, seconds: float = 80) -> Ran:
-    """Run one prompt to its end.
-
-    Raises:
-        TimeoutError: It did not end in time; it was killed, and what it started with it.
-    """
+def start(client: CodingClient, session: Session, prompt: str) -> subprocess.Popen[str]:
+    """Start one prompt, in a process group of its own."""
     env = {"PATH": os.environ["PATH"], "HOME": str(session.home), "LANG": "C.UTF-8"}
-    process = subprocess.Popen(
+    return subprocess.Popen(
         list(client.command(session, prompt)),
         cwd=session.work,
         env={**env, **client.environment(session)},
@@ -138,6 +138,15 @@ def converse(client: CodingClient, session: Session, prompt: str, *, seconds: fl
         encoding="utf-8",
         start_new_session=True,
     )
+
+
+def converse(client: CodingClient, session: Session, prompt: str, *, seconds: float = 80) -> Ran:
+    """Run one prompt to its end.
+
+    Raises:
+        TimeoutError: It did not end in time; it was killed, and what it started with it.
+    """
+    process = start(client, session, prompt)
     try:
         out, complaint = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -222,7 +231,7 @@ class ClaudeCode:
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool of ours allowed."""
         return [
-            *(_command(self), "-p", prompt),
+            *(program(self), "-p", prompt),
             *("--model", session.model),
             *("--allowedTools", "mcp__toolfold"),
         ]
@@ -268,7 +277,7 @@ class Codex:
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end."""
         free = ["--dangerously-bypass-approvals-and-sandbox"] if self.is_free else []
-        return [_command(self), "exec", "--skip-git-repo-check", *free, prompt]
+        return [program(self), "exec", "--skip-git-repo-check", *free, prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -292,7 +301,7 @@ class OpenCode:
             "options": {"baseURL": f"{session.model_url}/v1", "apiKey": KEY},
             "models": {session.model: model},
         }
-        _changed(
+        changed(
             session.home / ".config" / "opencode" / "opencode.json",
             provider={"scripted": provider},
             model=f"scripted/{session.model}",
@@ -303,7 +312,7 @@ class OpenCode:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end."""
-        return [_command(self), "run", prompt]
+        return [program(self), "run", prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return what keeps it off the network."""
@@ -320,11 +329,11 @@ class GeminiCli:
     def prepare(self, session: Session, gateway: Sequence[str]) -> None:
         """Choose the key as the way to sign in."""
         sign_in = {"auth": {"selectedType": "gemini-api-key"}}
-        _changed(session.home / ".gemini" / "settings.json", security=sign_in)
+        changed(session.home / ".gemini" / "settings.json", security=sign_in)
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "-p", prompt, "--yolo", "-m", "gemini-2.5-pro"]
+        return [program(self), "-p", prompt, "--yolo", "-m", "gemini-2.5-pro"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -345,11 +354,11 @@ class QwenCode:
     def prepare(self, session: Session, gateway: Sequence[str]) -> None:
         """Choose the key as the way to sign in."""
         sign_in = {"auth": {"selectedType": "openai"}}
-        _changed(session.home / ".qwen" / "settings.json", security=sign_in)
+        changed(session.home / ".qwen" / "settings.json", security=sign_in)
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "-p", prompt, "--yolo"]
+        return [program(self), "-p", prompt, "--yolo"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -369,7 +378,7 @@ class CopilotCli:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "-p", prompt, "--allow-all-tools", "--no-color"]
+        return [program(self), "-p", prompt, "--allow-all-tools", "--no-color"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """Return the variables that point it at the model."""
@@ -395,7 +404,7 @@ class Cline:
         env = {"PATH": os.environ["PATH"], "HOME": str(session.home)}
         given = ["-p", "openai", "-k", KEY, "-m", session.model, "-b", f"{session.model_url}/v1"]
         subprocess.run(
-            [_command(self), "auth", *given],
+            [program(self), "auth", *given],
             cwd=session.work,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -406,7 +415,7 @@ class Cline:
 
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
-        return [_command(self), "--yolo", prompt]
+        return [program(self), "--yolo", prompt]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """There is nothing more."""
@@ -426,7 +435,7 @@ class ContinueCli:
         model = {"name": session.model, "provider": "openai", "model": session.model}
         model |= {"apiKey": KEY, "apiBase": f"{session.model_url}/v1"}
         model |= {"capabilities": ["tool_use"], "roles": ["chat"]}
-        _changed(
+        changed(
             session.home / "continue.yaml",  # JSON is YAML
             name="scripted",
             version="1.0.0",
@@ -438,7 +447,7 @@ class ContinueCli:
     def command(self, session: Session, prompt: str) -> Sequence[str]:
         """Return what runs one prompt to its end, every tool allowed."""
         config = str(session.home / "continue.yaml")
-        return [_command(self), "-p", prompt, "--config", config, "--auto"]
+        return [program(self), "-p", prompt, "--config", config, "--auto"]
 
     def environment(self, session: Session) -> Mapping[str, str]:
         """There is nothing more."""

@@ -13,6 +13,7 @@ from scripted_model.anthropic_messages import AnthropicMessages
 from scripted_model.exchange import (
     Asked,
     Call,
+    Hang,
     Offered,
     Part,
     Play,
@@ -34,6 +35,7 @@ __all__ = [
     "Asked",
     "Call",
     "Gemini",
+    "Hang",
     "Heard",
     "Offered",
     "OneTask",

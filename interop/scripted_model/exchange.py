@@ -11,6 +11,7 @@ __all__ = [
     "Asked",
     "Call",
     "Dialect",
+    "Hang",
     "Offered",
     "Part",
     "Play",
@@ -143,7 +144,16 @@ class Refuse:
 
 
 Part: TypeAlias = Say | Think | Call
-Reply: TypeAlias = Sequence[Part] | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """A streamed reply of which the first half comes, and nothing more."""
+
+    parts: Sequence[Part]
+
+
+Reply: TypeAlias = Sequence[Part] | Refuse | Hang
 Play: TypeAlias = Callable[[Asked], Reply]
 
 

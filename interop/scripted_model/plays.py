@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripted_model.exchange import Asked, Call, Offered, Part, Play, Say
+from scripted_model.exchange import Asked, Call, Offered, Part, Play, Reply, Say
 
 __all__ = ["OneTask", "in_order"]
 
@@ -14,11 +14,11 @@ ASIDE = "A title"
 """What requests get that offer no tools: titles, summaries, a greeting to see if one is there."""
 
 
-def in_order(replies: Sequence[Sequence[Part]], last: str = "Done.") -> Play:
+def in_order(replies: Sequence[Reply], last: str = "Done.") -> Play:
     """Return a play that gives replies one after the other, whatever is asked."""
-    left: Iterator[Sequence[Part]] = iter(replies)
+    left: Iterator[Reply] = iter(replies)
 
-    def play(asked: Asked) -> Sequence[Part]:
+    def play(asked: Asked) -> Reply:
         return next(left, [Say(last)]) if asked.tools else [Say(ASIDE)]
 
     return play

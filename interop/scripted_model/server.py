@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -13,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scripted_model.anthropic_messages import AnthropicMessages
-from scripted_model.exchange import Asked, Dialect, Json, Play, Refuse
+from scripted_model.exchange import Asked, Dialect, Hang, Json, Play, Refuse
 from scripted_model.gemini import Gemini
 from scripted_model.openai_chat import OpenAIChat
 from scripted_model.openai_responses import OpenAIResponses
@@ -49,6 +50,12 @@ class ScriptedModel:
 
         self.heard: list[Heard] = []
         """All requests."""
+
+        self.hangs = threading.Event()
+        """Set when a reply hangs, all that comes of it sent."""
+
+        self.left = threading.Event()
+        """Set when a client leaves a reply that hangs."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -93,12 +100,11 @@ class ScriptedModel:
             reply = self._play(asked)
         if isinstance(reply, Refuse):
             return reply.status, {**_JSON, **reply.headers}, _bytes(reply.content)
+        if isinstance(reply, Hang):
+            pieces = list(dialect.streamed(asked, reply.parts, number))
+            return 200, {**_STREAM, _HANGS: "1"}, iter(pieces[: len(pieces) // 2])
         if asked.is_streamed:
-            return (
-                200,
-                {"Content-Type": "text/event-stream"},
-                dialect.streamed(asked, reply, number),
-            )
+            return 200, _STREAM, dialect.streamed(asked, reply, number)
         return 200, _JSON, _bytes(dialect.whole(asked, reply, number))
 
     def _aside(self, method: str, path: str) -> tuple[int, Mapping[str, str], bytes]:
@@ -110,6 +116,8 @@ class ScriptedModel:
 
 
 _JSON = {"Content-Type": "application/json"}
+_STREAM = {"Content-Type": "text/event-stream"}
+_HANGS = "X-Hangs"
 
 
 def _bytes(content: Json) -> bytes:
@@ -137,6 +145,13 @@ def _handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             for piece in body:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            if _HANGS in headers:
+                model.hangs.set()
+                with suppress(OSError):
+                    self.connection.recv(1)
+                model.left.set()
+                self.close_connection = True
+                return
             self.wfile.write(b"0\r\n\r\n")
 
         do_GET = do_HEAD = do_POST = _serve

@@ -125,12 +125,13 @@ def test_an_sdks_streaming_helper_ends_the_same_with_and_without_the_proxy(diale
 
 
 @pytest.mark.parametrize("dialect", PATHS)
+@pytest.mark.parametrize("stream", [False, True])
 def test_a_later_round_that_is_refused_before_anything_was_said_keeps_its_status(
-    dialect: str,
+    dialect: str, stream: bool
 ) -> None:
     refusal = Fails(429, "slow down", {"retry-after": "3"}, "rate_limit_error")
     with ModelServer(SEARCH, refusal) as model, proxied(model.url, settings=ON) as proxy:
-        reply = proxy.ask(PATHS[dialect], request(dialect))
+        reply = proxy.ask(PATHS[dialect], request(dialect, stream=stream))
         assert proxy.seen.one().outcome == "failed"
     assert (reply.status, reply.headers["retry-after"]) == (429, "3")
     assert b"slow down" in reply.body
@@ -141,12 +142,50 @@ def test_a_later_round_that_is_refused_after_a_text_ends_the_stream_with_an_erro
     dialect: str,
 ) -> None:
     spoken = Says("Let me look. " * 3, SEARCH.calls)
-    refusal = Fails(529, "too busy", {}, "overloaded_error")
-    with ModelServer(spoken, refusal) as model, proxied(model.url, settings=ON) as proxy:
+    refusal = Fails(529, "too busy", {"retry-after": "0"}, "overloaded_error")
+    with ModelServer(spoken, *[refusal] * 3) as model, proxied(model.url, settings=ON) as proxy:
         reply = proxy.ask(PATHS[dialect], request(dialect, stream=True))
     assert reply.status == 200
-    assert reply.body.count(b"too busy") == 1
+    # Clients of the Responses API read either of two events.
+    events = 2 if dialect == "openai-responses" else 1
+    assert reply.body.count(b"too busy") == events
     assert b"error" in reply.body.rsplit(b"\n\n", 2)[1]
+    assert reply.body.count(b"overloaded_error") == events
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+@pytest.mark.parametrize("status", [429, 529])
+def test_an_upstream_that_is_busy_when_the_client_has_heard_something_is_asked_again(
+    dialect: str, status: int
+) -> None:
+    spoken = Says("Let me look. " * 3, SEARCH.calls)
+    refusal = Fails(status, "too busy", {"retry-after": "0"}, "overloaded_error")
+    with ModelServer(spoken, refusal, RUN) as model, proxied(model.url, settings=ON) as proxy:
+        reply = proxy.ask(PATHS[dialect], request(dialect, stream=True))
+        assert proxy.seen.one().outcome == "folded"
+    assert b"send_email" in reply.body
+    assert b"too busy" not in reply.body
+    _, second, third = model.requests
+    assert second.raw == third.raw
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Fails(429, "not today", {"retry-after": "3600"}, "rate_limit_error"),
+        Fails(429, "not today", {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, "limit"),
+        Fails(400, "not today", {"retry-after": "0"}, "invalid_request_error"),
+    ],
+)
+def test_an_upstream_that_asks_for_too_long_a_wait_or_none_is_not_asked_again(
+    refusal: Fails,
+) -> None:
+    spoken = Says("Let me look. " * 3, SEARCH.calls)
+    with ModelServer(spoken, refusal) as model, proxied(model.url, settings=ON) as proxy:
+        reply = proxy.ask("/v1/messages", request("anthropic-messages", stream=True))
+    assert reply.body.count(b"not today") == 1
+    assert refusal.kind.encode() in reply.body
+    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize("dialect", PATHS)

@@ -58,7 +58,8 @@ def test_text_and_thinking_go_out_as_they_come(dialect: str) -> None:
         if b"tool_search" in piece:
             assert passed == b""
         elif b"Wor" in piece or b"Hm" in piece:
-            assert passed == piece
+            # The beginning waits for the first thing that is said.
+            assert passed.endswith(piece)
     assert isinstance(came.end(), Again)
 
 
@@ -79,7 +80,7 @@ def test_calls_of_open_tools_go_out_as_they_come(dialect: str) -> None:
     at = next(i for i, piece in enumerate(sent) if b"shell" in piece)
     for piece in sent[:at]:
         came.receive(piece)
-    assert came.receive(sent[at]) == sent[at]
+    assert came.receive(sent[at]).endswith(sent[at])
 
 
 def test_inner_stop_reasons_never_leave_but_for_a_limit() -> None:
@@ -94,7 +95,8 @@ def test_inner_stop_reasons_never_leave_but_for_a_limit() -> None:
     [delta] = [event for event in whole if event["type"] == "message_delta"]
     assert delta["delta"]["stop_reason"] == "max_tokens"
     assert [event["type"] for event in whole].count("message_stop") == 1
-    assert not [event for event in whole if event["type"] == "message_start"]
+    [start] = [event for event in whole if event["type"] == "message_start"]
+    assert start["message"]["id"].endswith("1")
 
 
 def test_a_call_that_was_cut_off_is_not_made() -> None:

@@ -168,6 +168,7 @@ class ProxyApp:
             host=choice.address,
             owner=principal.name,
             recover=upstream.recover,
+            searches=upstream.searches,
             context_length=upstream.context_length,
             rounds_at_most=self.config.proxy.rounds - 1,
         )

@@ -12,7 +12,7 @@ from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.paths import TITLES
 from toolfold.tool import Json, is_object
 
-__all__ = ["error_body", "error_event", "lacks_dialect", "lacks_text", "said_in"]
+__all__ = ["error_body", "error_event", "error_kind", "lacks_dialect", "lacks_text", "said_in"]
 
 _KINDS: Mapping[int, str] = MappingProxyType(
     {
@@ -24,6 +24,7 @@ _KINDS: Mapping[int, str] = MappingProxyType(
         429: "rate_limit_error",
         503: "overloaded_error",
         504: "timeout_error",
+        529: "overloaded_error",
     }
 )
 _SAID_AT_MOST = 500
@@ -36,9 +37,14 @@ _NO_SUCH_PATH = re.compile(
 )
 
 
+def error_kind(status: int) -> str:
+    """Return what kind of error a status stands for."""
+    return _KINDS.get(status, "api_error")
+
+
 def error_body(dialect: ProxyDialect | None, status: int, message: str) -> bytes:
     """Return the body of an error."""
-    kind = _KINDS.get(status, "api_error")
+    kind = error_kind(status)
     if dialect == "anthropic-messages":
         value: Json = {"type": "error", "error": {"type": kind, "message": message}}
     else:

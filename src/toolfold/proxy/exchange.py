@@ -151,10 +151,15 @@ class Exchange(Protocol):
         """Return what says to the client that work goes on, between two events."""
         ...
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return the error, in the client's dialect, of an upstream that broke off in mid-stream.
 
         Before any byte has gone out, or where the answer is not streamed, it is a whole body.
+
+        Args:
+            message: What happened.
+            status: The status of an upstream that refused a later round.
+            body: What it said then: its own kind of error reaches the client.
         """
         ...
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from toolfold._json_values import NotJsonError, canonical, sendable
@@ -119,8 +120,10 @@ class History:
                 edits += (self._request.removal(part.first, part.end) for part in parts[1:])
                 items.update(place for part in parts for place in range(part.first, part.end))
                 count += 1
-            elif any(is_ours(name) for _, name, _ in turn.calls):
-                edits += self._dialect.lost(self._request, turn)
+            elif any(map(is_ours, turn.names)):
+                lost = self._dialect.lost(self._request, turn)
+                edits += lost
+                items.update(range(turn.first, turn.end) if lost else ())
             place += len(parts) if made is not None else 1
         return Restored(tuple(edits), count, frozenset(items))
 
@@ -131,7 +134,10 @@ class History:
             turn: What it holds.
             text: What the client reads of the turn.
         """
-        before, kept = self._digests[-1], turn.dump()
+        # What a broken answer left stands before this one, with nothing between them.
+        last = self._turns[-1] if self._turns else None
+        lead = last.end - last.first if last and last.end == len(self._request.items) else 0
+        before, kept = self._digests[-1], replace(turn, lead=lead).dump()
         for call_id, _, _ in turn.calls:
             self._store.put(self._call_key(call_id, before), kept)
         if not turn.calls:

@@ -136,9 +136,9 @@ class FoldedExchange:
         """Return what says to the client that work goes on, between two events."""
         return self._answer.keep_alive()
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return the error, in the client's dialect, of an upstream that broke off."""
-        return self._answer.broken(message)
+        return self._answer.broken(message, status, body)
 
     def refused(self, status: int, body: bytes) -> Again | None:
         """Take an upstream's error: it is the client's, but for one about deferred tools."""

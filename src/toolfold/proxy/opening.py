@@ -52,6 +52,7 @@ def open_exchange(
     host: str = "",
     owner: str = "",
     recover: bool = False,
+    searches: bool | None = None,
     context_length: int | None = None,
     rounds_at_most: int = ROUNDS_AT_MOST,
     notes: bool = False,
@@ -68,6 +69,8 @@ def open_exchange(
         host: The upstream's host or address: it may be known to defer tools itself.
         owner: Names the caller where there are several; conversations of two are kept apart.
         recover: Whether a text that is a call of an offered tool is one.
+        searches: Whether the upstream understands a client's own search; by default its host and
+            the model tell.
         context_length: The model's window, where that is known.
         rounds_at_most: How often the model may search before its client gets an answer.
         notes: Whether notes that were kept behind messages of the user are put back.
@@ -79,7 +82,7 @@ def open_exchange(
         return _unread(spoken, body, scope)
     opening = _Opening(
         spoken, request, body, headers, settings, store, scope, host, owner, recover,
-        context_length, rounds_at_most, notes,
+        searches, context_length, rounds_at_most, notes,
     )  # fmt: skip
     try:
         return opening.opened()
@@ -101,6 +104,7 @@ class _Opening:
     host: str
     owner: str
     recover: bool
+    searches: bool | None
     context_length: int | None
     rounds_at_most: int
     notes: bool
@@ -117,7 +121,7 @@ class _Opening:
         why = self.dialect.why_untouched(request)
         if why:
             return self._thread() if is_free else self._passed(why)
-        understands = self._provider is not None and self._provider.support() is not None
+        understands = self._understands
         if understands and has_own_search(request):
             if is_free:
                 return Untouched(self.body, "the client searches, and the upstream defers")
@@ -125,6 +129,13 @@ class _Opening:
         lowered = spread(request) if understands else self.dialect.lowered(request)
         exchange = self._exchange(lowered)
         return Untouched(self.body, "the gate is closed") if exchange is None else exchange
+
+    @property
+    def _understands(self) -> bool:
+        """Whether the upstream takes a client's own search as it is."""
+        if self.searches is not None:
+            return self.searches
+        return self._provider is not None and self._provider.support() is not None
 
     @property
     def _provider(self) -> Provider | None:

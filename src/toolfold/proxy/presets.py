@@ -23,6 +23,9 @@ class KnownClient(NamedTuple):
     headers: tuple[str, ...] = ()
     """Headers that only it sends."""
 
+    served: tuple[str, ...] = ()
+    """What the names of its MCP servers' tools begin with, where no other tool's does."""
+
     @property
     def preset(self) -> str:
         """The name of the list of its own tools."""
@@ -30,8 +33,16 @@ class KnownClient(NamedTuple):
 
 
 CLIENTS: tuple[KnownClient, ...] = (
-    KnownClient("claude-code", ("claude-cli/", "claude-code/"), ("x-claude-code-session-id",)),
-    KnownClient("codex", ("codex_cli_rs/", "codex_exec/", "codex-tui/", "codex/")),
+    KnownClient(
+        "claude-code",
+        ("claude-cli/", "claude-code/"),
+        ("x-claude-code-session-id",),
+        served=("mcp__",),
+    ),
+    # Some of its own tools stand in a namespace, too.
+    KnownClient(
+        "codex", ("codex_cli_rs/", "codex_exec/", "codex-tui/", "codex/"), served=("mcp__",)
+    ),
     KnownClient("opencode", ("opencode/",), ("x-opencode-session",)),
     KnownClient("goose", ("goose/",)),
 )
@@ -64,8 +75,11 @@ def open_names(
         namespaced: Those of the names that stand in a namespace.
     """
     client = known_client(headers)
-    served = {name for name in names if name in namespaced or name.startswith(_MCP_PREFIXES)}
-    own = tuple(name for name in names if name not in served) if served else ()
+    if client is not None and client.served:
+        own = tuple(name for name in names if not name.startswith(client.served))
+    else:
+        served = {name for name in names if name in namespaced or name.startswith(_MCP_PREFIXES)}
+        own = tuple(name for name in names if name not in served) if served else ()
     return (*((client.preset,) if client is not None else ()), *map(_literal, own))
 
 

@@ -38,6 +38,10 @@ _ERROR_LIMIT = 1024 * 1024
 _TELLING = 2_000
 """Up to so many bytes, an answer of JSON may be the word that there is no such path."""
 
+_BUSY = frozenset({429, 503, 529})
+_TRIES = 2
+_WAIT_AT_MOST = 30.0
+
 _JSON = (b"content-type", b"application/json")
 _REWRITTEN = frozenset({b"content-length", b"content-encoding"})
 
@@ -83,6 +87,8 @@ class Relay:
     something to say, a later round may still be refused."""
 
     _streamed_bytes: int = field(default=0, init=False)
+    _waits: int = field(default=0, init=False)
+    """How often a round was asked for again."""
 
     kept: list[bytes] | None = None
     """What the client got, where that is to be written down."""
@@ -187,11 +193,11 @@ class Relay:
             if not self.answering.is_begun:
                 raise
             self.error = error.message
-            await self.answering.end(exchange.broken(error.message))
+            await self.answering.end(exchange.broken(error.message, error.status))
             return None
         try:
             if response.status_code >= 300:
-                return await self._refused(exchange, response)
+                return await self._refused(exchange, response, body)
             if not exchange.is_streamed or (self._head is None and not _is_stream(response)):
                 return await self._whole(exchange, response)
             return await self._streamed(exchange, response, pulse)
@@ -199,7 +205,9 @@ class Relay:
             pulse.is_wanted = False
             await response.aclose()
 
-    async def _refused(self, exchange: Exchange, response: httpx2.Response) -> Again | None:
+    async def _refused(
+        self, exchange: Exchange, response: httpx2.Response, sent: bytes
+    ) -> Again | None:
         """Take an upstream's error in place of an answer."""
         self._check_place(response)
         status = response.status_code
@@ -207,9 +215,15 @@ class Relay:
         again = await self._own(lambda: exchange.refused(status, body))
         if again is not None:
             return again
+        wait = _wait(response, self._waits) if self.answering.is_begun else None
+        if wait is not None:
+            # The client would have waited and asked again; it can no longer be told to.
+            self._waits += 1
+            await asyncio.sleep(wait)
+            return Again(sent)
         self.error = said_in(body) or f"the upstream answered {status}"
         if self.answering.is_begun:
-            await self.answering.end(exchange.broken(self.error))
+            await self.answering.end(exchange.broken(self.error, status, body))
         elif (
             self.dialect is not None
             and lacks_dialect(status, self.choice.path, body)
@@ -387,6 +401,18 @@ def _may_tell(response: httpx2.Response) -> bool:
     kind = named(response.headers.raw, b"content-type").lower()
     is_short = length.isascii() and length.isdigit() and int(length[:20]) <= _TELLING
     return response.status_code == 200 and "json" in kind and is_short
+
+
+def _wait(response: httpx2.Response, tries: int) -> float | None:
+    """Return how long to wait before a busy upstream is asked again; None where it is not."""
+    if response.status_code not in _BUSY or tries >= _TRIES:
+        return None
+    told = named(response.headers.raw, b"retry-after").strip()
+    try:
+        wait = float(told) if told else 2.0**tries
+    except ValueError:  # a date
+        return None
+    return wait if 0 <= wait <= _WAIT_AT_MOST else None
 
 
 def _own_headers(headers: Mapping[str, str]) -> list[Header]:

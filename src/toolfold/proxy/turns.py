@@ -13,7 +13,7 @@ from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["AnsweredCall", "HandedCall", "KeptTurn", "ModelCall", "RoundTurn"]
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,13 @@ class KeptTurn:
     form: str = "text"
     """How what was found is said in it."""
 
+    lead: int = 0
+    """How many items of the model's stood at the end of the request that it answers."""
+
     def dump(self) -> bytes:
         """Return it as a store keeps it."""
         return compact_bytes(
-            [_VERSION, self.calls, self.before, self.turn, self.answers, self.form]
+            [_VERSION, self.calls, self.before, self.turn, self.answers, self.form, self.lead]
         )
 
     @classmethod
@@ -114,10 +117,11 @@ class KeptTurn:
             value = parse(kept)
         except (ValueError, RecursionError):
             return None
-        if not is_array(value) or len(value) != 6 or value[0] != _VERSION:
+        if not is_array(value) or len(value) != 7 or value[0] != _VERSION:
             return None
         calls = tuple((str(call[0]), str(call[1]), str(call[2])) for call in value[1])
-        return cls(calls, *(tuple(map(str, part)) for part in value[2:5]), form=str(value[5]))
+        texts = (tuple(map(str, part)) for part in value[2:5])
+        return cls(calls, *texts, form=str(value[5]), lead=int(value[6]))
 
     def is_of(self, calls: Sequence[tuple[str, str, Json]]) -> bool:
         """Whether a client speaks of the calls it was handed, all of them, unchanged.

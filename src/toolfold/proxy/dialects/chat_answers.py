@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from toolfold._json_values import sendable
+from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
     BROKE_OFF,
     EVENT_LIMIT,
+    Beginning,
     event,
     is_taken,
+    read_error,
     read_event,
     reply_of,
     rewritten,
@@ -50,6 +53,7 @@ class ChatStream:
         self._round = 0
         self._said = False
         self._handed = 0
+        self._beginning = Beginning()
         self.begin()
 
     def begin(self) -> None:
@@ -73,8 +77,8 @@ class ChatStream:
             events = self._events.feed(data)
         except EventTooLongError:
             self._is_foreign = True
-            return data
-        return b"".join(map(self._event, events))
+            return self._beginning.before(data)
+        return self._beginning.before(b"".join(map(self._event, events)))
 
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
@@ -112,7 +116,7 @@ class ChatStream:
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         done = b"data: [DONE]\n\n" if self._is_done and self._round > 1 else b""
-        return self._rest + b"".join(self._held) + done
+        return self._beginning.before(self._rest + b"".join(self._held) + done)
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""
@@ -124,7 +128,7 @@ class ChatStream:
         out.append(self._chunk({}, finish_reason(self._finish, handed)))
         if self._usage is not None:
             out.append(event({**self._usage, **self._first}))
-        return b"".join((*out, b"data: [DONE]\n\n"))
+        return self._beginning.before(b"".join((*out, b"data: [DONE]\n\n")))
 
     @property
     def alias(self) -> tuple[str, str]:
@@ -135,9 +139,9 @@ class ChatStream:
         """Return a comment, which every reader of events passes over."""
         return b": keep-alive\n\n"
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return the error of an upstream that broke off in mid-stream."""
-        return event({"error": {"message": message, "type": "server_error", "code": None}})
+        return event({"error": error_record(message, status, body)})
 
     def _event(self, came: ServerSentEvent) -> bytes:
         if came.data.strip().startswith(_DONE):
@@ -188,7 +192,8 @@ class ChatStream:
             if self._round == 1:
                 self._says = self._says or bool(delta.get("content"))
                 self._said = self._said or self._says
-                return rewritten(came)
+                is_said = any(value for key, value in delta.items() if key != "role")
+                return rewritten(came) if is_said else self._beginning.held(rewritten(came))
             return self._later(chunk, choice, delta)
         said = {k: v for k, v in delta.items() if k not in calls and k != "role" and v}
         if said:
@@ -304,9 +309,23 @@ class WholeChat:
         """Return white space, which may stand before any JSON."""
         return b"\n"
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return an error."""
-        return sendable({"error": {"message": message, "type": "server_error", "code": None}})
+        return sendable({"error": error_record(message, status, body)})
+
+
+def error_record(message: str, status: int, body: bytes) -> dict[str, Json]:
+    """Return an error as OpenAI's APIs say it; the upstream's own where it has said one.
+
+    Args:
+        message: What happened.
+        status: What status stands for it.
+        body: What the upstream sent.
+    """
+    own = read_error(body)
+    kind = error_kind(status)
+    ours = {"type": "server_error" if kind == "api_error" else kind, "param": None, "code": None}
+    return {"message": message, **ours, **own}
 
 
 def finish_reason(came: Json, handed: Sequence[HandedCall]) -> Json:

@@ -30,6 +30,17 @@ class ClientTurn(NamedTuple):
     """Id, name and arguments of each call in it."""
 
     text: str
+    spaces: tuple[str, ...] = ()
+    """The namespace of each call; empty where the dialect has none."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools that are called, as they are without namespaces."""
+        names = tuple(name for _, name, _ in self.calls)
+        if not self.spaces:
+            return names
+        spaced = zip(self.spaces, names, strict=True)
+        return tuple(f"{space}__{name}" if space else name for space, name in spaced)
 
 
 class AnswerWriter(Protocol):
@@ -83,8 +94,14 @@ class AnswerWriter(Protocol):
         """Return what says that work goes on, between two events."""
         ...
 
-    def broken(self, message: str) -> bytes:
-        """Return the error of an upstream that broke off in mid-stream."""
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
+        """Return the error of an upstream that broke off in mid-stream.
+
+        Args:
+            message: What happened.
+            status: The status of an upstream that refused a later round.
+            body: What it said then.
+        """
         ...
 
 

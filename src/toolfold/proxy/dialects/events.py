@@ -13,10 +13,12 @@ from toolfold.tool import Json, is_object
 __all__ = [
     "BROKE_OFF",
     "EVENT_LIMIT",
+    "Beginning",
     "event",
     "is_taken",
     "kind_of",
     "place_in",
+    "read_error",
     "read_event",
     "reply_of",
     "rewritten",
@@ -87,3 +89,32 @@ def read_event(came: ServerSentEvent) -> dict[str, Json] | None:
     """Return the object in an event, or None where there is none."""
     value = value_of(came.data.encode("utf-8", "surrogatepass"))
     return value if is_object(value) else None
+
+
+def read_error(body: bytes) -> dict[str, Json]:
+    """Return the error in a body, as its provider says it; empty where there is none."""
+    value = value_of(body)
+    error = value.get("error") if is_object(value) else None
+    return error if is_object(error) and isinstance(error.get("message"), str) else {}
+
+
+class Beginning:
+    """The start of a stream, held until something follows: until then, an error has a status."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._is_over = False
+
+    def held(self, data: bytes) -> bytes:
+        """Return what goes out at once of an event that says nothing yet."""
+        if self._is_over:
+            return data
+        self._held.append(data)
+        return b""
+
+    def before(self, data: bytes) -> bytes:
+        """Return data behind what it follows."""
+        if self._is_over or not data:
+            return data
+        self._is_over = True
+        return b"".join((*self._held, data))

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolfold._json_values import parse, sendable
+from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
     BROKE_OFF,
     EVENT_LIMIT,
+    Beginning,
     event,
     is_taken,
     kind_of,
     place_in,
+    read_error,
     read_event,
     reply_of,
     rewritten,
@@ -51,6 +54,7 @@ class MessageStream:
         self._is_open = is_open
         self._round = 0
         self._next = 0
+        self._beginning = Beginning()
         self.begin()
 
     def begin(self) -> None:
@@ -74,8 +78,8 @@ class MessageStream:
             events = self._events.feed(data)
         except EventTooLongError:
             self._is_foreign = True
-            return data
-        return b"".join(map(self._event, events))
+            return self._beginning.before(data)
+        return self._beginning.before(b"".join(map(self._event, events)))
 
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
@@ -109,7 +113,8 @@ class MessageStream:
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
-        return self._rest + b"".join(self._placed(*one) for one in self._held)
+        held = b"".join(self._placed(*one) for one in self._held)
+        return self._beginning.before(self._rest + held)
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""
@@ -130,7 +135,7 @@ class MessageStream:
         ended = {"type": "message_delta", **self._delta, "delta": delta, "usage": usage}
         out.append(event(ended, "message_delta"))
         out.append(event({"type": "message_stop"}, "message_stop"))
-        return b"".join(out)
+        return self._beginning.before(b"".join(out))
 
     @property
     def alias(self) -> tuple[str, str]:
@@ -141,10 +146,9 @@ class MessageStream:
         """Return a ping."""
         return event({"type": "ping"}, "ping")
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return the error of an upstream that broke off in mid-stream."""
-        error = {"type": "api_error", "message": message}
-        return event({"type": "error", "error": error}, "error")
+        return event(_error(message, status, body), "error")
 
     def _event(self, came: ServerSentEvent) -> bytes:
         content = read_event(came)
@@ -156,11 +160,7 @@ class MessageStream:
             return rewritten(came)
         match kind_of(came, content):
             case "message_start":
-                message = content.get("message")
-                usage = message.get("usage") if is_object(message) else None
-                counts: dict[str, Json] = usage if is_object(usage) else {}
-                self._context = {key: counts[key] for key in _CONTEXT if key in counts}
-                return rewritten(came) if self._round == 1 else b""
+                return self._begun(came, content)
             case "content_block_start":
                 return self._started(came, content)
             case "content_block_delta" | "content_block_stop" if self._holds(content):
@@ -178,7 +178,14 @@ class MessageStream:
                 self._held.append((came, content))
                 return b""
             case _:
-                return rewritten(came)
+                return self._beginning.held(rewritten(came))
+
+    def _begun(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
+        message = content.get("message")
+        usage = message.get("usage") if is_object(message) else None
+        counts: dict[str, Json] = usage if is_object(usage) else {}
+        self._context = {key: counts[key] for key in _CONTEXT if key in counts}
+        return self._beginning.held(rewritten(came)) if self._round == 1 else b""
 
     def _started(self, came: ServerSentEvent, content: dict[str, Json]) -> bytes:
         block = content.get("content_block")
@@ -303,10 +310,15 @@ class WholeMessage:
         """Return white space, which may stand before any JSON."""
         return b"\n"
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return an error."""
-        error = {"type": "api_error", "message": message}
-        return sendable({"type": "error", "error": error})
+        return sendable(_error(message, status, body))
+
+
+def _error(message: str, status: int, body: bytes) -> dict[str, Json]:
+    own = read_error(body)
+    error = own if own.get("type") else {"type": error_kind(status), "message": message}
+    return {"type": "error", "error": error}
 
 
 def stop_reason(came: Json, handed: Sequence[HandedCall]) -> Json:

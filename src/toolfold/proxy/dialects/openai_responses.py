@@ -56,7 +56,8 @@ class ResponsesDialect:
                 first = place if first is None else first
             elif first is not None:
                 run = [item.value for item in request.items[first:place]]
-                turns.append(ClientTurn(first, place, _calls(run), "".join(map(_text, run))))
+                text, spaces = "".join(map(_text, run)), _spaces(run)
+                turns.append(ClientTurn(first, place, _calls(run), text, spaces))
                 first = None
         return turns
 
@@ -64,7 +65,10 @@ class ResponsesDialect:
         self, request: ProxiedRequest, turn: ClientTurn, kept: KeptTurn
     ) -> list[Edit] | None:
         """Return the edit that puts items back as the model made them, hidden ones before."""
-        start, end = request.items[turn.first].start, request.items[turn.end - 1].end
+        first = turn.first + kept.lead
+        if first >= turn.end:
+            return None
+        start, end = request.items[first].start, request.items[turn.end - 1].end
         return [Edit(start, end, request.joined((*kept.before, *kept.turn, *kept.answers)))]
 
     def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
@@ -74,7 +78,7 @@ class ResponsesDialect:
         if len(left) == len(run) or not left:
             return []
         # An item that is known by its id is refused without the reasoning that led to it.
-        texts = [sendable({k: v for k, v in own.items() if k != "id"}).decode() for own in left]
+        texts = [sendable(_alone(own)).decode() for own in left]
         start, end = request.items[turn.first].start, request.items[turn.end - 1].end
         return [Edit(start, end, request.joined(texts))]
 
@@ -134,6 +138,22 @@ def _calls(run: Sequence[dict[str, Json]]) -> tuple[tuple[str, str, Json], ...]:
         (str(item.get("call_id") or ""), str(item.get("name")), item.get("arguments"))
         for item in run
         if item.get("type") == "function_call"
+    )
+
+
+def _alone(item: dict[str, Json]) -> dict[str, Json]:
+    """Return an item of a turn that is kept no more, its tool named as without namespaces."""
+    own = {key: value for key, value in item.items() if key != "id"}
+    space = own.get("namespace")
+    if item.get("type") != "function_call" or not isinstance(space, str) or not space:
+        return own
+    del own["namespace"]
+    return {**own, "name": f"{space}__{own.get('name')}"}
+
+
+def _spaces(run: Sequence[dict[str, Json]]) -> tuple[str, ...]:
+    return tuple(
+        str(item.get("namespace") or "") for item in run if item.get("type") == "function_call"
     )
 
 

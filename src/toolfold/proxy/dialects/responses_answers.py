@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolfold._json_values import sendable
+from toolfold.proxy.dialects.chat_answers import error_record
 from toolfold.proxy.dialects.events import (
     BROKE_OFF,
     EVENT_LIMIT,
+    Beginning,
     event,
     is_taken,
     kind_of,
@@ -59,6 +61,8 @@ class ResponseStream:
         self._sequence = 0
         self._items: dict[int, Json] = {}
         self._ids: list[str] = []
+        self._begun: dict[str, Json] = {}
+        self._beginning = Beginning()
         self.begin()
 
     def begin(self) -> None:
@@ -81,8 +85,8 @@ class ResponseStream:
             events = self._events.feed(data)
         except EventTooLongError:
             self._is_foreign = True
-            return data
-        return b"".join(map(self._event, events))
+            return self._beginning.before(data)
+        return self._beginning.before(b"".join(map(self._event, events)))
 
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
@@ -112,7 +116,8 @@ class ResponseStream:
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         held = b"".join(self._placed(*one) for one in self._held)
-        return self._rest + held + (self._numbered(*self._end) if self._end else b"")
+        end = self._numbered(*self._end) if self._end else b""
+        return self._beginning.before(self._rest + held + end)
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""
@@ -132,7 +137,7 @@ class ResponseStream:
             own_id = {"id": self._ids[0]} if self._ids else {}
             response = {**(last if is_object(last) else {}), **own_id, "output": items}
             out.append(self._numbered(came, {**content, "response": response}))
-        return b"".join(out)
+        return self._beginning.before(b"".join(out))
 
     @property
     def alias(self) -> tuple[str, str]:
@@ -143,9 +148,19 @@ class ResponseStream:
         """Return a comment, which every reader of events passes over."""
         return b": keep-alive\n\n"
 
-    def broken(self, message: str) -> bytes:
-        """Return the error of an upstream that broke off in mid-stream."""
-        return self._own("error", code="server_error", message=message, param=None)
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
+        """Return the error of an upstream that broke off in mid-stream.
+
+        Some clients read the one event and some the other.
+        """
+        own = error_record(message, status, body)
+        error = {"code": own.get("code") or own["type"], "message": own["message"]}
+        said = self._own("error", **error, param=None)
+        if not self._begun:
+            return said
+        items = [self._items[place] for place in sorted(self._items)]
+        failed = {**self._begun, "status": "failed", "error": error, "output": items}
+        return said + self._own("response.failed", response=failed)
 
     def _event(self, came: ServerSentEvent) -> bytes:
         content = read_event(came)
@@ -158,8 +173,11 @@ class ResponseStream:
         kind = kind_of(came, content)
         if kind == "response.created" and is_object(begun := content.get("response")):
             self._ids.append(str(begun.get("id") or ""))
+            self._begun = self._begun or begun
         if kind in _BEGINNINGS:
-            return self._numbered(came, content) if self._round == 1 else b""
+            if self._round > 1:
+                return b""
+            return self._beginning.held(self._numbered(came, content))
         if kind in _ENDINGS:
             self._end = (came, content)
             return b""
@@ -335,10 +353,9 @@ class WholeResponse:
         """Return white space, which may stand before any JSON."""
         return b"\n"
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return an error."""
-        error = {"message": message, "type": "server_error", "param": None, "code": None}
-        return sendable({"error": error})
+        return sendable({"error": error_record(message, status, body)})
 
 
 def call_item(one: HandedCall, own: Mapping[str, Json]) -> dict[str, Json]:
