@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 from typing import Any
 
@@ -96,3 +97,19 @@ def test_a_stream_that_never_ends_is_ended_at_the_limit(dialect: str) -> None:
         assert model.gone.wait(5)
     assert b"more than 100,000 bytes" in reply.body[-300:]
     assert len(reply.body) < 200_000
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_an_error_is_never_written_into_an_event_that_broke_off(is_whole: bool) -> None:
+    piece = b'data: {"choices": []}\r\n' + (b"\r\n" if is_whole else b"")
+    plain = {
+        key: value for key, value in request("openai-chat", stream=True).items() if key != "tools"
+    }
+    with ModelServer(Raw([piece], then="break")) as model, proxied(model.url) as proxy:
+        if is_whole:
+            reply = proxy.ask(PATHS["openai-chat"], plain)
+            assert reply.body.startswith(piece + b'data: {"error"')
+        else:
+            with pytest.raises(http.client.IncompleteRead) as caught:
+                proxy.ask(PATHS["openai-chat"], plain)
+            assert caught.value.partial == piece

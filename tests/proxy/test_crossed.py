@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from support.model_server import ModelServer, Says
 from support.proxies import proxied
-from support.proxy_requests import ON, PATHS, request
+from support.proxy_requests import ON, PATHS, request, tools
+from toolfold.proxy.exchange import ProxyDialect, Refused
+from toolfold.proxy.opening import open_exchange
+from toolfold.proxy.store import MemoryStore
 from toolfold.runtime.messages import Call
 
 CHAT = PATHS["openai-chat"]
@@ -39,3 +43,36 @@ def test_each_goes_on_with_its_own_search(call_id: str) -> None:
     assert "write a letter" not in first
     assert "write a letter" in second
     assert "send an email" not in second
+
+
+@pytest.mark.parametrize(
+    ("dialect", "host", "model"),
+    [
+        ("anthropic-messages", "https://api.anthropic.com", "claude-sonnet-4-5"),
+        ("openai-responses", "https://api.openai.com/v1", "gpt-5.4"),
+        ("anthropic-messages", "http://localhost", "m"),
+        ("openai-chat", "http://localhost", "m"),
+    ],
+)
+def test_two_that_begin_with_the_same_words_keep_their_own_tools(
+    dialect: ProxyDialect, host: str, model: str
+) -> None:
+    store = MemoryStore()
+    began = [{"role": "user", "content": "hi"}]
+    went_on = [
+        *began,
+        {"role": "assistant", "content": "hello"},
+        {"role": "user", "content": "go"},
+    ]
+    key = "input" if dialect == "openai-responses" else "messages"
+
+    def sent(server: str, talk: list[dict[str, Any]]) -> dict[str, Any]:
+        named = tools(dialect, *(f"mcp__{server}__tool_{n}" for n in range(60)))
+        body = json.dumps({"model": model, key: talk, "tools": named, "max_tokens": 5}).encode()
+        opened = open_exchange(dialect, body, {}, settings=ON, store=store, host=host)
+        assert not isinstance(opened, Refused)
+        return json.loads(opened.body)
+
+    first = {server: sent(server, began) for server in ("alpha", "beta")}
+    for server in ("alpha", "beta", "alpha"):
+        assert sent(server, went_on)["tools"] == first[server]["tools"]

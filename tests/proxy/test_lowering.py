@@ -222,9 +222,9 @@ def test_threads_that_the_server_holds_are_not_folded() -> None:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_thread_goes_on_from_the_last_round_with_all_answers(streamed: bool) -> None:
     mixed = [
-        Call("tool_search", {"query": "copy a file"}, id="call_search_0000001"),
+        Call("tool_search", {"query": "copy a file"}, id="call_search_00000001"),
         Call("tool_call", {"name": "mcp__files__rename_file", "arguments": {"path": "a"}},
-             id="call_rename_0000001"),
+             id="call_rename_00000001"),
     ]  # fmt: skip
     replies = iter([[Call("tool_search", {"query": "x"})], mixed, [Say("Done.")]])
     wire = Between(lambda asked: next(replies))
@@ -238,7 +238,7 @@ def test_a_thread_goes_on_from_the_last_round_with_all_answers(streamed: bool) -
     last = json.loads(wire.asked[-1].body)
     assert last["previous_response_id"] == "resp_000000000000000000000002"
     assert [item["call_id"] for item in items_of(wire.asked[-1].body)] == [
-        "call_search_0000001", "call_rename_0000001",
+        "call_search_00000001", "call_rename_00000001",
     ]  # fmt: skip
 
 

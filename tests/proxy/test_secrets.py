@@ -11,6 +11,7 @@ import pytest
 from support.model_server import Fails, ModelServer, Says
 from support.proxies import proxied
 from support.proxy_requests import ON, PATHS, request
+from toolfold.config.proxy_settings import Upstream
 from toolfold.proxy.store import SqliteStore
 from toolfold.proxy.traffic import Traffic
 
@@ -38,6 +39,21 @@ def test_a_key_that_an_upstream_repeats_is_neither_logged_nor_kept(
     kept = [path.read_text() for path in tmp_path.iterdir()]
     assert len(kept) == 3
     assert not any(KEY in text for text in kept)
+
+
+def test_cookies_are_keys_to_an_upstream_that_is_not_meant() -> None:
+    with (
+        ModelServer(Says("Hi.")) as one,
+        ModelServer(Says("Hi.")) as two,
+        proxied(
+            Upstream(name="one", url=one.url, models=("m",)), Upstream(name="two", url=two.url)
+        ) as proxy,
+    ):
+        for model in ("m", "other"):
+            body = request("openai-chat", model=model)
+            assert proxy.ask(PATHS["openai-chat"], body, {"cookie": "session=1"}).status == 200
+    assert "cookie" not in one.requests[0].headers
+    assert two.requests[0].headers["cookie"] == "session=1"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such permissions there")

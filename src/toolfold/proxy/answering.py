@@ -64,7 +64,7 @@ class Answering:
         if data:
             if self.first is None:
                 self.first = time.perf_counter() - self._began
-            self.tail = data[-2:] if len(data) > 1 else self.tail[-1:] + data
+            self.tail = (self.tail + data[-4:])[-4:]
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:

@@ -8,7 +8,7 @@ by requests in which the model has spoken already, and written by every one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,9 +16,10 @@ from toolfold._json_values import compact_bytes, parse
 from toolfold.session import SentArray, Session
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["FoldedConversation", "conversation_key"]
+__all__ = ["FoldedConversation", "conversation_key", "sample_of"]
 
-_VERSION = 1
+_VERSION = 2
+_SAMPLE = 32
 _NAMES = ("x-claude-code-session-id", "session-id", "session_id", "thread-id", "x-session-id")
 """Headers in which clients name a conversation."""
 
@@ -36,10 +37,21 @@ class FoldedConversation:
     """Our tools, as JSON texts; none where the session has them."""
 
     session: Session = field(default_factory=Session)
+    sample: tuple[str, ...] = ()
+    """Marks of some of its tools, by which it is told from another that begins the same."""
+
+    def is_of(self, names: Iterable[str]) -> bool:
+        """Whether tools of these names may be this conversation's, some of them come or gone."""
+        given = set(map(_mark, names))
+        # The sample holds the smallest marks: of those given, these would be in it.
+        seen = {mark for mark in given if self.sample and mark <= self.sample[-1]}
+        common = 2 * len(given.intersection(self.sample))
+        return common >= len(self.sample) or (bool(seen) and common >= len(seen))
 
     def dump(self) -> bytes:
         """Return it as a store keeps it."""
-        return compact_bytes([_VERSION, self.prefix, self.ours, _written(self.session)])
+        session = _written(self.session)
+        return compact_bytes([_VERSION, self.prefix, self.ours, session, self.sample])
 
     @classmethod
     def load(cls, kept: bytes | None) -> FoldedConversation | None:
@@ -48,9 +60,19 @@ class FoldedConversation:
             value = parse(kept) if kept is not None else None
             if not is_array(value) or value[0] != _VERSION:
                 return None
-            return cls(str(value[1]), tuple(map(str, value[2])), _session(value[3]))
+            ours, sample = (tuple(map(str, value[place])) for place in (2, 4))
+            return cls(str(value[1]), ours, _session(value[3]), sample)
         except (ValueError, RecursionError, KeyError, TypeError, IndexError):
             return None
+
+
+def sample_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return marks of some of the tools, the same ones whatever the others are."""
+    return tuple(sorted(set(map(_mark, names)))[:_SAMPLE])
+
+
+def _mark(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def conversation_key(begins: str, headers: Mapping[str, str], named: Json = None) -> str:

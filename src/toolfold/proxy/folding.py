@@ -14,7 +14,7 @@ from toolfold.answer import Answer, Invocation
 from toolfold.errors import InvalidToolError, ToolfoldError
 from toolfold.fold import Folded, fold
 from toolfold.providers import Provider
-from toolfold.proxy.conversation import FoldedConversation
+from toolfold.proxy.conversation import FoldedConversation, sample_of
 from toolfold.proxy.offered import Offered, name_of
 from toolfold.proxy.presets import open_names
 from toolfold.scope import Scope
@@ -58,6 +58,8 @@ class FoldedTools:
     """What the client calls a tool that goes up under another name."""
 
     session: Session = field(default_factory=Session)
+    sample: tuple[str, ...] = ()
+    """Marks of some of the client's tools."""
 
     @property
     def found_form(self) -> FoundForm:
@@ -68,7 +70,8 @@ class FoldedTools:
     def conversation(self) -> FoldedConversation:
         """What the conversation's later requests go on with."""
         prefix = self.folded.bridge.settings.bridge_prefix
-        return FoldedConversation(prefix, () if self.folded.is_native else self.ours, self.session)
+        ours = () if self.folded.is_native else self.ours
+        return FoldedConversation(prefix, ours, self.session, self.sample)
 
     def is_open(self, name: str) -> bool:
         """Whether a call of this name is the client's own business, whatever its arguments."""
@@ -238,7 +241,8 @@ class Folding:
             for tool in self.tools
             if tool.own_name
         }
-        return FoldedTools(folded, tools, ours, aside, spaced, folded.session)
+        sample = sample_of(name_of(tool.record) for tool in self.tools)
+        return FoldedTools(folded, tools, ours, aside, spaced, folded.session, sample)
 
     def _stays(self, record: Json, folded: Folded, kept: Set[int], aside: frozenset[str]) -> bool:
         """Whether one of the client's entries goes up as it came."""

@@ -27,7 +27,7 @@ from toolfold.tool import Json
 
 __all__ = ["History", "Restored"]
 
-_STRONG_ID = re.compile(r".{4,}[A-Za-z0-9]{8}\Z", re.DOTALL)
+_STRONG_ID = re.compile(r".{4,}[A-Za-z0-9]{7}\Z", re.DOTALL)
 """An id as `call_0` or `functions.read_file:0` may be another call's, too."""
 
 

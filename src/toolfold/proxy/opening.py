@@ -18,7 +18,7 @@ from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit, UnreadableError
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
 from toolfold.proxy.lowering import flat_names, has_own_search, spread, unseen_tools
-from toolfold.proxy.offered import Lowered, without_name
+from toolfold.proxy.offered import Lowered, name_of, without_name
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
@@ -145,6 +145,9 @@ class _Opening:
     def _exchange(self, lowered: Lowered, *, is_native: bool = True) -> FoldedExchange | None:
         request = self.request
         history = History(self.dialect, request, self.store, self.owner, self.headers)
+        before = history.conversation
+        if before is not None and not before.is_of(name_of(t.record) for t in lowered.tools):
+            before = None  # another's, which began with the same words
         folding = Folding(
             lowered.tools,
             self.settings,
@@ -155,7 +158,7 @@ class _Opening:
             self._provider,
             request.model,
             self.context_length,
-            None if self.settings.enabled == "off" else history.conversation,
+            None if self.settings.enabled == "off" else before,
         )
         tools = folding.folded(is_native=is_native)
         if tools is None and not lowered.edits and not lowered.is_changed:

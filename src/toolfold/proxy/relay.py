@@ -158,7 +158,8 @@ class Relay:
         """End an answer that was passed as it came and that the upstream does not end."""
         self.error = message
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        whole = self.answering.tail in (b"", b"\n\n") or self.answering.tail.endswith(b"\r\n")
+        tail = self.answering.tail
+        whole = not tail or tail.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
         if not self.answering.is_begun:
             raise UpstreamError(502, message)
         if self.dialect is None or not is_stream or not whole:

@@ -77,7 +77,7 @@ class Choice(NamedTuple):
         left_out = {*without, *changed}
         kept = list(given)
         if self.key or not self.passes_key:
-            left_out.update(KEY_HEADERS)
+            left_out.update((*KEY_HEADERS, b"cookie"))
         headers = [*upward(kept, without=left_out), *changed.items()]
         if self.key:
             is_anthropic = dialect == "anthropic-messages" or (

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from toolfold._json_values import sendable
 from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
-    BROKE_OFF,
     EVENT_LIMIT,
     Beginning,
     event,
@@ -88,9 +87,6 @@ class ChatStream:
         reply = reply_of(self._reader)
         if reply is None:
             return None
-        if not self._reader.is_ended and reply.message.calls:
-            self._held = [self.broken(BROKE_OFF)]
-            return None
         if self._gate is None or self._recovery is None:
             return round_turn(reply)
         calls = recovered(self._recovery, reply)
@@ -116,7 +112,7 @@ class ChatStream:
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         done = b"data: [DONE]\n\n" if self._is_done and self._round > 1 else b""
-        return self._beginning.before(self._rest + b"".join(self._held) + done)
+        return self._beginning.ended(self._rest + b"".join(self._held) + done)
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""

@@ -11,7 +11,6 @@ from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_object
 
 __all__ = [
-    "BROKE_OFF",
     "EVENT_LIMIT",
     "Beginning",
     "event",
@@ -24,9 +23,6 @@ __all__ = [
     "rewritten",
     "value_of",
 ]
-
-BROKE_OFF = "the upstream's answer broke off in the middle of a call"
-"""What a client is told of a stream that has no end."""
 
 EVENT_LIMIT = 64 * 1024 * 1024
 """How many bytes one event of an upstream may have."""
@@ -114,7 +110,11 @@ class Beginning:
 
     def before(self, data: bytes) -> bytes:
         """Return data behind what it follows."""
-        if self._is_over or not data:
+        return self.ended(data) if data else b""
+
+    def ended(self, data: bytes) -> bytes:
+        """Return the last data, and before it what waited for something to follow."""
+        if self._is_over:
             return data
         self._is_over = True
         return b"".join((*self._held, data))

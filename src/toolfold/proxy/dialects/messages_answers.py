@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.complaints import error_kind
 from toolfold.proxy.dialects.events import (
-    BROKE_OFF,
     EVENT_LIMIT,
     Beginning,
     event,
@@ -89,10 +88,6 @@ class MessageStream:
         reply = reply_of(self._reader)
         if reply is None:
             return None
-        if not self._reader.is_ended and self._waiting:
-            self._rest += self.broken(BROKE_OFF)
-            self._held = []
-            return None
         calls = recovered(self._recovery, reply)
         if calls:
             return called_turn(reply, calls)
@@ -114,7 +109,7 @@ class MessageStream:
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
         held = b"".join(self._placed(*one) for one in self._held)
-        return self._beginning.before(self._rest + held)
+        return self._beginning.ended(self._rest + held)
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""

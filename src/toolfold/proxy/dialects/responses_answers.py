@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from toolfold._json_values import sendable
 from toolfold.proxy.dialects.chat_answers import error_record
 from toolfold.proxy.dialects.events import (
-    BROKE_OFF,
     EVENT_LIMIT,
     Beginning,
     event,
@@ -91,9 +90,6 @@ class ResponseStream:
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
         self._rest = b"".join(map(self._event, self._events.close()))
-        if self._end is None and self._waiting and not self._is_foreign:
-            self._rest += self.broken(BROKE_OFF)
-            self._held = []
         if self._is_foreign or self._end is None:
             return None
         reply = reply_of(self._reader)
@@ -117,7 +113,7 @@ class ResponseStream:
         """Return what was held back of the round."""
         held = b"".join(self._placed(*one) for one in self._held)
         end = self._numbered(*self._end) if self._end else b""
-        return self._beginning.before(self._rest + held + end)
+        return self._beginning.ended(self._rest + held + end)
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the calls for the client, and the end."""
