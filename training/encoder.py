@@ -39,6 +39,10 @@ class Encoder:
         """Take every word for known: it reads them in pieces."""
         return True
 
+    def weight(self, word: str) -> float:
+        """Take all words for equal."""
+        return 1.0
+
     def words(self, text: str) -> WordVectors:
         """Say nothing of single words: it has no vectors of them."""
         none = np.zeros(0, np.float32)

@@ -303,6 +303,7 @@ class Families:
         yield from self._several()
         yield from self._older()
         yield from self._unserved()
+        yield from self._near_misses()
 
     def _served(
         self, source: str, members: Sequence[written.Member], voice: str
@@ -403,6 +404,20 @@ class Families:
                         kind,
                         True,
                     )
+
+    def _near_misses(self) -> Iterator[Problem]:
+        """Yield a tool or a few of one domain, with what one serves and with what none does."""
+        for domain, members in sorted(written.near_misses().items()):
+            for one in members:
+                others = [m.tool for m in members if m is not one]
+                for voice in ("people", "asked"):
+                    for count in (0, self._draw.choice((1, 2, 3))):
+                        tools = [one.tool, *self._draw.sample(others, min(count, len(others)))]
+                        served = [(one.served[voice], one.tool)]
+                        missed = [(miss[voice], None) for miss in one.unserved]
+                        group = f"domain, {voice}, near"
+                        yield self._problem(group, tools, served, domain, False)
+                        yield self._problem(f"{group}, none", tools, missed, domain, False)
 
     def _vendors(self, count: int, servers: list[list[int]] | None = None) -> list[Tool]:
         """Return some tools of vendors, whole servers of them."""

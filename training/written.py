@@ -72,6 +72,33 @@ def unserved() -> dict[tuple[str, str], list[str]]:
     return found
 
 
+class NearMiss(NamedTuple):
+    """A tool, one request that it serves, and requests of its domain that it does not serve."""
+
+    tool: Tool
+    domain: str
+    served: dict[str, str]
+    """By whose words it is: `people` or `asked`, as a model asks."""
+    unserved: tuple[dict[str, str], ...]
+    """The same; no tool of the domain serves them."""
+
+
+def near_misses() -> dict[str, list[NearMiss]]:
+    """Return the tools of `near.jsonl`, by domain."""
+    found: dict[str, list[NearMiss]] = defaultdict(list)
+    for row in rows(HERE / "near.jsonl"):
+        parameters = tuple((str(name), "") for name in row["parameters"])
+        tool = Tool(row["name"], row["description"], parameters)
+        unserved = tuple(_voices(said) for said in row["unserved"])
+        own = NearMiss(tool, row["domain"], _voices(row["served"]), unserved)
+        found[own.domain].append(own)
+    return found
+
+
+def _voices(said: dict[str, str]) -> dict[str, str]:
+    return {"people": said["request"], "asked": said["asked"]}
+
+
 def part(tool: Tool) -> int:
     """Return a written tool's bucket: 0 is dev, 1 and 2 fit the scorer of the fold models."""
     return dataset.bucket("written " + tool.name)

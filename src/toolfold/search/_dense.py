@@ -31,6 +31,10 @@ WEIGHTS = Path(__file__).with_name("weights")
 _FIELD_LIMITS = (12, 8, 30, 40, 20, 32)
 _QUERY_LIMIT = 96
 _REQUESTS_KEPT = 8
+_WEIGHTS_KEPT = 4_096
+_UNKNOWN_WEIGHT = 0.5
+"""What a word weighs that has no row of its own: it is a name or a value as a rule, and tools say
+nothing of those. Words that tell something weigh 1 to 2."""
 
 
 class Table:
@@ -57,6 +61,7 @@ class Table:
         self._pieces = Pieces(vocabulary)
         # A request is embedded as a whole and then read word by word.
         self._request = lru_cache(maxsize=_REQUESTS_KEPT)(self._read)
+        self.weight = lru_cache(maxsize=_WEIGHTS_KEPT)(self._weight)
 
     @property
     def dimensions(self) -> int:
@@ -66,6 +71,14 @@ class Table:
     def has_word(self, word: str) -> bool:
         """Whether a lower-case word has a row of its own."""
         return word in self._pieces.row
+
+    def _weight(self, word: str) -> float:
+        """Return what a lower-case word weighs in requests."""
+        row = self._pieces.row.get(word)
+        if row is None:
+            return _UNKNOWN_WEIGHT
+        vector = self._vectors[row].astype(self._query_mass.dtype)
+        return float(self._query_mass[row]) * sqrt(float(vector @ vector))
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a request; zero where no word of it is known."""

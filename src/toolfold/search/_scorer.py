@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["FEATURES", "NAME_SHARE", "Scorer", "floor_features", "scorer"]
+__all__ = ["FEATURES", "NAME_SHARE", "OF_THE_BEST", "Scorer", "floor_features", "scorer"]
 
 FEATURES = (
     "lex_top", "lex_log", "coverage", "coverage_gap", "cosine", "cosine_gap", "cosine_z",
     "name_said", "name_share", "lex_rank", "dense_rank", "clause_cosine", "clause_gap",
     "clause_lex", "clause_coverage", "clause_rank", "best_coverage", "best_cosine", "best_z",
     "length", "clauses", "size", "head_coverage", "head_gap", "verb", "source_gap",
-    "against", "met", "name_cosine",
+    "against", "met", "name_cosine", "keywords", "unmet", "unmet_source", "unmet_list",
 )  # fmt: skip
 """What speaks for a candidate, in the order of the network's inputs."""
 
@@ -56,13 +56,13 @@ _COLUMN = {name: i for i, name in enumerate(FEATURES)}
 NAME_SHARE = _COLUMN["name_share"]
 """The column of `FEATURES` that says how much of a request a tool's name holds."""
 
-_OF_THE_BEST = [
-    _COLUMN[name]
-    for name in (
-        "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
-        "best_coverage", "best_cosine", "length", "size", "against", "met", "name_cosine",
-    )
-]  # fmt: skip
+OF_THE_BEST = (
+    "coverage", "cosine", "cosine_z", "name_said", "clause_cosine", "clause_coverage",
+    "best_coverage", "best_cosine", "length", "size", "against", "met", "name_cosine",
+    "keywords", "unmet", "unmet_source", "unmet_list",
+)  # fmt: skip
+"""The evidence of the best candidate that the floor looks at: its first inputs."""
+_OF_THE_BEST = [_COLUMN[name] for name in OF_THE_BEST]
 
 
 class Scorer:

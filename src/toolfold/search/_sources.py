@@ -34,11 +34,13 @@ class SourceMeans:
 
         numbers = {name: i for i, name in enumerate(sorted(set(sources)))}
         self._means: Floats | None = None
+        self.numbers: NDArray[np.intp] | None = None
+        """The number of each tool's source, where sources tell something."""
         if not 2 <= len(numbers) <= _SOURCES_AT_MOST:
             return
-        self._source = np.array([numbers[name] for name in sources], dtype=np.intp)
-        order = np.argsort(self._source, kind="stable")
-        starts = np.searchsorted(self._source[order], np.arange(len(numbers)))
+        own = self.numbers = np.array([numbers[name] for name in sources], dtype=np.intp)
+        order = np.argsort(own, kind="stable")
+        starts = np.searchsorted(own[order], np.arange(len(numbers)))
         # Sums in double precision, so that the order of the tools does not show.
         sums = np.add.reduceat(vectors[order].astype(np.float64), starts, axis=0)
         norms = np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
@@ -48,8 +50,8 @@ class SourceMeans:
         """Return how far each tool's source is behind the nearest, for the need it serves best."""
         import numpy as np
 
-        if self._means is None:
+        if self._means is None or self.numbers is None:
             return np.zeros(len(places), dtype=np.float32)
         near = queries @ self._means.T
         near -= near.max(axis=1, keepdims=True)
-        return near[:, self._source[places]].max(axis=0)
+        return near[:, self.numbers[places]].max(axis=0)

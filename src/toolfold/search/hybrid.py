@@ -22,6 +22,7 @@ from toolfold.search._scorer import FEATURES, NAME_SHARE, SIZE_DECADES, Scorer, 
 from toolfold.search._sources import SourceMeans
 from toolfold.search._spelling import Spelling
 from toolfold.search._text import is_telling, query_words, stem
+from toolfold.search._unmet import NOTHING, Unmet
 from toolfold.search._vectors import Vectors, best_places
 from toolfold.search._verbs import KINDS, kind_of_name, kinds_asked
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
@@ -119,6 +120,10 @@ class Embedder(WordEmbedder, Protocol):
         """Whether a lower-case word is known as a whole."""
         ...
 
+    def weight(self, word: str) -> float:
+        """Return what a lower-case word weighs in requests."""
+        ...
+
 
 class Evidence(NamedTuple):
     """The candidates of a request, and what speaks for each."""
@@ -159,6 +164,7 @@ class HybridSearcher:
         self._scorer = scorer
         self._sources = sources
         self._each_word = EachWord(model, names)
+        self._unmet = Unmet(words, model.weight, sources.numbers)
         self._names = names
         # The kind of each tool's verb, looked at when first needed: -1 until then.
         self._kinds: NDArray[np.int8] = np.full(len(names), -1, dtype=np.int8)
@@ -172,7 +178,10 @@ class HybridSearcher:
         """Return the best matches; the first one's score is the probability that it serves."""
         if not self._words.size:
             return ()
-        found = [self._found(text, limit) for text in self.readings(query)]
+        texts = self.readings(query)
+        # What was read word by word from another language has no words by the way left.
+        is_said = texts == [self._spelling.spelt(query)]
+        found = [self._found(text, limit, is_said) for text in texts]
         return found[0] if len(found) == 1 else _best_of(found)[:limit]
 
     def readings(self, query: str) -> list[str]:
@@ -180,11 +189,11 @@ class HybridSearcher:
         texts = readings(query, self._words.__contains__)
         return list(dict.fromkeys(self._spelling.spelt(text) for text in texts))
 
-    def _found(self, query: str, limit: int) -> list[Match]:
+    def _found(self, query: str, limit: int, is_said: bool) -> list[Match]:
         """Return the best matches for one reading of a request."""
         import numpy as np
 
-        evidence = self.evidence(query)
+        evidence = self.evidence(query, is_said)
         scores = self._scorer.scores(evidence.features)
         chance = self._scorer.probability(evidence.features, scores)
         order = np.lexsort((evidence.places, -scores))[:limit]
@@ -225,8 +234,13 @@ class HybridSearcher:
         first = {match.position for match in whole}
         return [*whole, *(match for match in found if match.position not in first)]
 
-    def evidence(self, query: str) -> Evidence:
-        """Gather candidates and what speaks for each."""
+    def evidence(self, query: str, is_said: bool = True) -> Evidence:
+        """Gather candidates and what speaks for each.
+
+        Args:
+            query: The request, in the words of the tools.
+            is_said: Whether it was said so; else it was read from another language.
+        """
         import numpy as np
 
         needs = clauses(query)
@@ -261,14 +275,19 @@ class HybridSearcher:
             + COVERAGE_SHARE * clause_coverage
         )
         lex_rank, dense_rank, *ranks = _ranks(np.vstack((lex, whole, simple)))
-        each = None
+        each, unmet = None, NOTHING
         if len(texts) == 1:
             # Of several needs every tool meets but one: their words together say little.
             each = self._each_word.evidence(query, vectors[0], own_vectors, places)
+            unmet = self._unmet.shares(query, said, places) if is_said else NOTHING
         features: dict[str, Any] = {
             "against": each.against if each else 0.0,
             "met": each.met if each else 0.0,
             "name_cosine": each.name_cosine if each else 0.0,
+            "keywords": unmet.keywords,
+            "unmet": unmet.tool,
+            "unmet_source": unmet.source,
+            "unmet_list": unmet.everywhere,
             "lex_top": lex / tops[0],
             "lex_log": np.log1p(lex) / LOGARITHMS,
             "coverage": coverage,

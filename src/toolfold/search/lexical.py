@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BM25", "BM25Searcher", "Words", "query_terms", "top_matches"]
+__all__ = ["BM25", "BM25Searcher", "Coverage", "Words", "query_terms", "top_matches"]
 
 K1 = 1.2
 """How soon more of the same word stops counting: the usual value, as in Lucene."""
@@ -91,6 +91,10 @@ class Coverage(NamedTuple):
     """How much there is of the first text."""
     length: int
     """How many distinct words of it tell something."""
+    terms: Sequence[str]
+    """The terms of the texts, each once."""
+    held: NDArray[np.float32]
+    """Whether each term (rows) is in each tool (columns): 1 or 0."""
 
 
 class Words:
@@ -195,12 +199,15 @@ class Words:
         said = weights >= 1
         mass: NDArray[np.float32] = np.maximum(said.astype(np.float32) @ idf, np.float32(1e-6))
         weights *= idf
+        held = (marks > 0).astype(np.float32)
         return Coverage(
-            covered=weights @ (marks > 0).astype(np.float32) / mass[:, None],
+            covered=weights @ held / mass[:, None],
             headed=weights @ (marks & IN_HEAD > 0).astype(np.float32) / mass[:, None],
             named=weights[0] @ (marks & IN_NAME > 0).astype(np.float32),
             mass=float(mass[0]),
             length=int(said[0].sum()),
+            terms=distinct,
+            held=held,
         )
 
 
