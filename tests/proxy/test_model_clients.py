@@ -18,6 +18,8 @@ from runtime.clients.test_responses import *  # noqa: F403
 from support.model_server import ModelServer
 from support.proxies import RunningProxy, proxied
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def before_every_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
