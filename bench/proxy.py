@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import sys
 import tempfile
@@ -38,6 +39,8 @@ _REQUESTS = int(os.environ.get("TOOLFOLD_BENCH_REQUESTS", "2000"))
 _AT_ONCE = 20
 _FLAT = 5.0
 _PATIENCE = 60
+_KEY = f"sk-{secrets.token_hex(32)}"
+"""What LiteLLM is started with: it wants a key of its own. The others pass it on."""
 
 
 class Timed(NamedTuple):
@@ -121,17 +124,19 @@ async def _streams(name: str, port: int) -> Row:
     """Hold 200 slow streams at once."""
     body = _body(3, user="slow")
     began = time.perf_counter()
-    async with asyncio.timeout(120):
-        tasks = [asyncio.create_task(_ask(port, body)) for _ in range(_STREAMS)]
-        done = [await task for task in tasks]
+    tasks = [asyncio.create_task(_ask(port, body)) for _ in range(_STREAMS)]
+    await asyncio.wait(tasks)
+    done = [task.result() for task in tasks if task.exception() is None]
     whole = sum(b"[DONE]" in timed.body and b"word39" in timed.body for timed in done)
-    return {
+    row: Row = {
         "what": f"{_STREAMS} streams at once, {name.partition(',')[0]}",
-        "first ms": round(median(timed.first for timed in done) * 1000, 1),
+        "first ms": round(median(timed.first for timed in done) * 1000, 1) if done else None,
         "whole ms": round((time.perf_counter() - began) * 1000),
         "came whole": whole,
-        "held": "yes" if whole == _STREAMS else "no",
     }
+    if name.startswith("toolfold"):
+        row["held"] = "yes" if whole == _STREAMS else "no"
+    return row
 
 
 async def _memory(port: int, pid: int) -> Row:
@@ -207,11 +212,15 @@ def _litellm(folder: Path, upstream: int) -> Generator[int]:
     config = folder / "litellm.yaml"
     config.write_text(
         "model_list:\n  - model_name: m\n    litellm_params:\n      model: openai/m\n"
-        f"      api_base: http://127.0.0.1:{upstream}/v1\n      api_key: none\n",
+        f"      api_base: http://127.0.0.1:{upstream}/v1\n      api_key: none\n"
+        f"general_settings:\n  master_key: {_KEY}\n",
         encoding="utf-8",
     )
     program = str(python.with_name("litellm"))
-    command = [program, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    # Without this it asks the network for prices first.
+    local = ["env", "LITELLM_LOCAL_MODEL_COST_MAP=True"]
+    place = ["--host", "127.0.0.1", "--port", str(port)]
+    command = [*local, program, "--config", str(config), *place]
     with started(command, port):
         yield port
 
@@ -240,7 +249,7 @@ async def _asked(port: int, body: bytes) -> Timed:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = (
         f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\n"
-        f"content-type: application/json\r\nauthorization: Bearer k\r\n"
+        f"content-type: application/json\r\nauthorization: Bearer {_KEY}\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
     writer.write(head.encode() + body)

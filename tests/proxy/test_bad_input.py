@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.proxying import DIALECTS, named
+from support.proxying import DIALECTS, Call, Say, named
 from toolfold import Settings
 from toolfold.proxy.exchange import Refused, Untouched
 from toolfold.proxy.opening import open_exchange
@@ -160,6 +160,34 @@ def test_an_error_in_mid_stream_arrives_as_it_is(dialect: Any, stream: bytes) ->
 
 
 @pytest.mark.parametrize("dialect", NAMES)
+def test_a_stream_without_an_end_leaks_no_call_of_ours(dialect: Any) -> None:
+    came = opened(dialect, json.dumps(request(dialect, stream=True)).encode())
+    wire = DIALECTS[dialect]
+    asked = wire.read("/", {}, came.body)
+    sent = list(wire.streamed(asked, [Say("Hm."), Call("tool_search", {"query": "x"})], 1))
+    end = next(i for i, piece in enumerate(sent) if b"tool_search" in piece)
+    out = b"".join(map(came.receive, sent[: end + 1])) + came.end().tail
+    assert b"tool_search" not in out
+    assert b"broke off" in out
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_an_answer_in_one_piece_where_a_stream_was_asked_for_is_read_all_the_same(
+    dialect: Any,
+) -> None:
+    came = opened(dialect, json.dumps(request(dialect, stream=True)).encode())
+    wire = DIALECTS[dialect]
+    asked = wire.read("/", {}, came.body)
+    again = came.end(
+        json.dumps(wire.whole(asked, [Call("tool_search", {"query": "x"})], 1)).encode()
+    )
+    last = came.end(json.dumps(wire.whole(asked, [Say("Done.")], 2)).encode())
+    assert b"tool_search" in again.body
+    assert b"Done." in last.tail
+    assert isinstance(json.loads(last.tail), dict)
+
+
+@pytest.mark.parametrize("dialect", NAMES)
 @given(data=st.binary(max_size=300))
 def test_no_bytes_of_an_upstream_raise(dialect: Any, data: bytes) -> None:
     whole = opened(dialect, json.dumps(request(dialect)).encode())
@@ -167,6 +195,8 @@ def test_no_bytes_of_an_upstream_raise(dialect: Any, data: bytes) -> None:
     streamed = opened(dialect, json.dumps(request(dialect, stream=True)).encode())
     streamed.receive(data)
     streamed.end()
+    pieces = opened(dialect, json.dumps(request(dialect, stream=True)).encode())
+    assert pieces.end(data).tail == data
 
 
 _json = st.recursive(

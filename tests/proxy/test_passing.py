@@ -291,3 +291,32 @@ def some_tools(number: int) -> list[dict[str, Any]]:
         }
         for place in range(number)
     ]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://evil.example/v1/models",
+        "@evil.example/",
+        "*",
+        "/v1/models#x",
+        "/../tenant",
+        "/v1/%2e%2E/x",
+        "/v1/..%2Fx",
+        "/a/..",
+    ],
+)
+def test_a_path_that_leads_elsewhere_is_not_passed_on(target: str) -> None:
+    with ModelServer(Says("no")) as model, proxied(f"{model.url}/tenant") as proxy:
+        connection = socket.create_connection(("127.0.0.1", proxy.port), timeout=SECONDS)
+        connection.sendall(f"GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+        answer = connection.recv(65536)
+        connection.close()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert model.requests == []
+
+
+def test_a_path_with_dots_in_its_names_is_an_upstreams_own() -> None:
+    with ModelServer(Raw([b"{}"])) as model, proxied(f"{model.url}/tenant") as proxy:
+        assert proxy.ask("//v1/a..b/.well-known/...").status == 200
+    assert model.requests[0].path == "/tenant//v1/a..b/.well-known/..."

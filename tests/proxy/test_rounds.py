@@ -303,3 +303,24 @@ def test_a_request_is_one_span_with_its_model_and_its_tokens() -> None:
     assert attributes["toolfold.rounds"] == 2
     assert attributes["toolfold.outcome"] == "folded"
     assert "a@b.c" not in str(attributes)
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_an_upstream_that_does_not_stream_is_searched_for_all_the_same(dialect: str) -> None:
+    def whole(step: Says) -> Any:
+        def answer(received: Any) -> Raw:
+            with ModelServer(step) as other:
+                plain = json.dumps({**received.body, "stream": False}).encode()
+                body = _ask_plain(other.url, PATHS[dialect], plain)
+            return Raw([body], 200, {"content-type": "application/json"})
+
+        return answer
+
+    with (
+        ModelServer(whole(SEARCH), whole(RUN)) as model,
+        proxied(model.url, settings=ON) as proxy,
+    ):
+        reply = proxy.ask(PATHS[dialect], request(dialect, stream=True))
+    assert len(model.requests) == 2
+    assert b"send_email" in reply.body
+    assert isinstance(reply.json, dict)

@@ -31,7 +31,7 @@ from toolfold.proxy.complaints import error_body
 from toolfold.proxy.customs import ProxyCustoms, keys_in, without_keys
 from toolfold.proxy.exchange import Exchange, ExchangeReport, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.paths import Asked, asked, is_plain, is_without_tools, shown_path
+from toolfold.proxy.paths import Asked, asked, is_sound, is_without_tools, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
 from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
@@ -247,15 +247,16 @@ class _Request:
 
     async def _pass_on(self) -> None:
         app, scope = self._app, self._scope
-        if not is_plain(scope["path"]):
-            await self._refuse(400, "a path begins with `/` and has no `..` in it")
+        path = _raw_path(scope)
+        if not is_sound(path):
+            await self._refuse(400, "this path cannot be passed on")
             return
         if self._asked is None and not self._may_pass():
             await self._refuse(403, "this token is for some tools only, which cannot be told here")
             return
         self._model = await self._named_model()
         choice = self._choice = app.upstreams.choose(
-            _raw_path(scope), self._model if self._body is not None else None
+            path, self._model if self._body is not None else None
         )
         settings = app.config.proxy
         relay = self._relay = Relay(

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from toolfold._json_values import NotJsonError, canonical
+from toolfold._json_values import NotJsonError, canonical, sendable
 from toolfold.proxy.conversation import FoldedConversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
 from toolfold.proxy.json_spans import Edit, Element, without
@@ -136,6 +136,25 @@ class History:
             self._store.put(self._call_key(call_id, before), kept)
         if not turn.calls:
             self._store.put(self._text_key(text, before), kept)
+
+    def keep_note(self, text: str) -> None:
+        """Keep a note that stands behind the last message of this request from now on.
+
+        It is a message of its own and never inside the client's, under a digest of all that
+        stands before it.
+        """
+        note = sendable({"role": "user", "content": text})
+        self._store.put(self._key("note", self.digest), note)
+
+    def notes(self) -> Iterator[Edit]:
+        """Yield what puts the notes back that were kept behind messages of the user."""
+        for place, item in enumerate(self._request.items):
+            if item.value.get("role") != "user":
+                continue
+            note = self._store.get(self._key("note", self._digests[place + 1]))
+            if note is not None:
+                more = self._request.separator + note.decode("utf-8", "replace")
+                yield Edit(item.end, item.end, more)
 
     def missing_answers(self) -> Iterator[Edit]:
         """Yield the answers that a server misses which holds the conversation itself.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from toolfold import prompts
@@ -11,6 +12,7 @@ from toolfold._json_values import parse, sendable
 from toolfold.answer import Answer
 from toolfold.providers import refuses_native
 from toolfold.proxy.dialects.dialect import Dialect
+from toolfold.proxy.dialects.events import BROKE_OFF
 from toolfold.proxy.exchange import Again, ExchangeReport, Finished
 from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
@@ -25,9 +27,6 @@ __all__ = ["ROUNDS_AT_MOST", "FoldedExchange"]
 
 ROUNDS_AT_MOST = 5
 """How often a model may search before its client gets an answer."""
-
-
-_CUT_OFF = "the upstream's answer has no end"
 
 
 class FoldedExchange:
@@ -75,7 +74,9 @@ class FoldedExchange:
         self.set_headers = set_headers
         self.is_streamed = request.is_streamed
         self.body = request.written(edits)
-        self._answer = dialect.writer(request, is_open=tools.is_open, recovery=recovery)
+        self._writer = partial(dialect.writer, request, is_open=tools.is_open, recovery=recovery)
+        self._answer = self._writer(streamed=self.is_streamed)
+        self._is_begun = False
         told = tools.folded.report
         self.report = ExchangeReport(
             tools_before=told.tools_before,
@@ -88,14 +89,22 @@ class FoldedExchange:
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a streamed response; return what the client gets of it now."""
+        self._is_begun = True
         return self._answer.receive(data)
 
     def end(self, body: bytes = b"") -> Again | Finished:
-        """Take the end of a response, or a whole one that is not streamed."""
+        """Take the end of a response, or a whole one that is not streamed.
+
+        An upstream may answer in one piece though a stream was asked for: then `body` is that,
+        and so is what goes back.
+        """
         self.report.rounds += 1
+        if body and self.is_streamed and not self._is_begun:
+            self.is_streamed = False
+            self._answer = self._writer(streamed=False)
         turn = self._answer.read(body)
         if self._answer.is_cut_off:
-            return Finished(self._answer.broken(_CUT_OFF), error=_CUT_OFF)
+            return Finished(self._answer.broken(BROKE_OFF), error=BROKE_OFF)
         if turn is None:
             return self._finished(self._answer.as_it_came())
         self.report.usage += turn.usage

@@ -60,6 +60,8 @@ def unseen_tools(request: ProxiedRequest) -> str:
         kind = tool.value.get("type") if is_object(tool.value) else None
         if isinstance(kind, str) and (kind.startswith("mcp") or "custom" in tool.value):
             return f"a tool of the type `{kind[:40]}` cannot be told by name"
+        if kind == "namespace" and any(not made.own_name for made in namespaced(tool.value)):
+            return "a namespace holds what is no function"
     if request.items_key == "input" and is_object(request.document.get("prompt")):
         return "its `prompt` may bring tools"
     return ""
@@ -79,16 +81,21 @@ def spread(request: ProxiedRequest) -> Lowered:
 
 
 def namespaced(record: Mapping[str, Json]) -> Iterator[Offered]:
-    """Yield the tools of a namespace, under names that say where they stand."""
+    """Yield the functions of a namespace, under names that say where they stand.
+
+    What else is in it, such as a tool that is called with plain text, stays in the namespace.
+    """
     space = str(record.get("name") or "")
     inner = record.get("tools")
+    others: list[Json] = []
     for tool in inner if is_array(inner) else ():
-        if not is_object(tool) or not isinstance(tool.get("name"), str):
+        name = tool.get("name") if is_object(tool) else None
+        if not is_object(tool) or not isinstance(name, str) or tool.get("type") != "function":
+            others.append(tool)
             continue
-        own: str = tool["name"]
-        plain = _plain({**tool, "name": f"{space}__{own}" if space else own})
-        # A custom tool is called with plain text: it is the client's own business.
-        yield offered(plain, space, own)
+        yield offered(_plain({**tool, "name": f"{space}__{name}" if space else name}), space, name)
+    if others:
+        yield offered({**record, "tools": others})
 
 
 def lowered_messages(request: ProxiedRequest) -> Lowered:
@@ -218,7 +225,7 @@ def _search_item(item: Mapping[str, Json]) -> str:
 
 def _names_in(record: Json) -> list[str]:
     if _is_namespace(record):
-        return [_name(tool.record) for tool in namespaced(record)]
+        return [_name(tool.record) for tool in namespaced(record) if tool.own_name]
     name = _name(record)
     return [name] if name else []
 

@@ -54,6 +54,7 @@ def open_exchange(
     recover: bool = False,
     context_length: int | None = None,
     rounds_at_most: int = ROUNDS_AT_MOST,
+    notes: bool = False,
 ) -> FoldedExchange | Untouched | Refused:
     """Return what becomes of a client's request for an answer.
 
@@ -69,6 +70,7 @@ def open_exchange(
         recover: Whether a text that is a call of an offered tool is one.
         context_length: The model's window, where that is known.
         rounds_at_most: How often the model may search before its client gets an answer.
+        notes: Whether notes that were kept behind messages of the user are put back.
     """
     spoken = DIALECTS[dialect]
     try:
@@ -77,7 +79,7 @@ def open_exchange(
         return _unread(spoken, body, scope)
     opening = _Opening(
         spoken, request, body, headers, settings, store, scope, host, owner, recover,
-        context_length, rounds_at_most,
+        context_length, rounds_at_most, notes,
     )  # fmt: skip
     try:
         return opening.opened()
@@ -101,6 +103,7 @@ class _Opening:
     recover: bool
     context_length: int | None
     rounds_at_most: int
+    notes: bool
 
     def opened(self) -> FoldedExchange | Untouched | Refused:
         """Return what becomes of the request."""
@@ -131,7 +134,7 @@ class _Opening:
     def _exchange(self, lowered: Lowered, *, is_native: bool = True) -> FoldedExchange | None:
         request = self.request
         history = History(self.dialect, request, self.store, self.owner, self.headers)
-        before = history.conversation
+        before = None if self.settings.enabled == "off" else history.conversation
         if before is not None and not before.is_of(name_of(t.record) for t in lowered.tools):
             before = None  # another's, which began with the same words
         folding = Folding(
@@ -159,6 +162,7 @@ class _Opening:
         spaced = [(name.namespace, name.name) for name in tools.spaced.values()]
         changed = lowered.edits or flat_names(request, spaced)
         edits = [edit for place, edit in changed if place not in restored.items]
+        edits += history.notes() if self.notes else ()
         betas = self._betas()
         return FoldedExchange(
             self.dialect,

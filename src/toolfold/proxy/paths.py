@@ -11,7 +11,7 @@ __all__ = [
     "TITLES",
     "Asked",
     "asked",
-    "is_plain",
+    "is_sound",
     "is_without_tools",
     "joined",
     "shown_path",
@@ -64,15 +64,6 @@ def without_token(path: str) -> tuple[str, str]:
     return (path[found.end() :] or "/", found[1]) if found else (path, "")
 
 
-def is_plain(path: str) -> bool:
-    """Whether a path, its escapes read, names what it says: no way up, and no other host.
-
-    Args:
-        path: The request's path; of one for a proxy to the whole web it is an address.
-    """
-    return path.startswith("/") and not {".", ".."}.intersection(re.split(r"[/\\]", path))
-
-
 def is_without_tools(path: str) -> bool:
     """Whether what is sent there has no tools in it, as far as is known."""
     return _WITHOUT_TOOLS.match(path) is not None
@@ -82,6 +73,14 @@ def shown_path(path: str) -> str:
     """Return a path as it may be written down."""
     rest, token = without_token(path)
     return f"/t/…{rest}" if token else path
+
+
+def is_sound(path: str) -> bool:
+    """Whether a path stays below an upstream's base URL, whoever reads it."""
+    plain = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\")
+    steps = plain.replace("\\", "/").split("/")
+    is_written = path.startswith("/") and path.isascii() and path.isprintable()
+    return is_written and "#" not in path and not {".", ".."}.intersection(steps)
 
 
 def joined(base: str, path: str) -> str:

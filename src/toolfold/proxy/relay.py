@@ -193,10 +193,8 @@ class Relay:
         try:
             if response.status_code >= 300:
                 return await self._refused(exchange, response)
-            if not exchange.is_streamed:
+            if not exchange.is_streamed or (self._head is None and not _is_stream(response)):
                 return await self._whole(exchange, response)
-            if not self.answering.is_begun and not _is_stream(response):
-                return await self._as_it_came(response)
             return await self._streamed(exchange, response, pulse)
         finally:
             pulse.is_wanted = False
@@ -227,7 +225,7 @@ class Relay:
         return None
 
     async def _whole(self, exchange: Exchange, response: httpx2.Response) -> Again | None:
-        """Take an answer that is not streamed."""
+        """Take an answer in one piece, asked for so or not."""
         body = await self._limited(response, self.reply_limit)
         if body is None:
             raise UpstreamError(502, f"the answer has more than {self.reply_limit:,} bytes")
@@ -248,19 +246,6 @@ class Relay:
         )
         self._keep(ended.tail)
         return None
-
-    async def _as_it_came(self, response: httpx2.Response) -> None:
-        """Pass an answer that is no stream where one was asked for."""
-        body = await self._limited(response, self.reply_limit)
-        if body is None:
-            raise UpstreamError(502, f"the answer has more than {self.reply_limit:,} bytes")
-        if self.dialect is not None and lacks_dialect(response.status_code, self.choice.path, body):
-            raise UpstreamError(
-                404, lacks_text(self.dialect, self.choice.address, response.status_code)
-            )
-        headers = downward(response.headers.raw, without=_REWRITTEN)
-        await self.answering.whole(response.status_code, headers, body)
-        self._keep(body)
 
     async def _streamed(
         self, exchange: Exchange, response: httpx2.Response, pulse: Pulse

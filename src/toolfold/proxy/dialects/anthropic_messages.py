@@ -102,11 +102,12 @@ class MessagesDialect:
         self,
         request: ProxiedRequest,
         *,
+        streamed: bool,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
-        if request.is_streamed:
+        if streamed:
             return MessageStream(is_open, recovery)
         return WholeMessage(recovery)
 

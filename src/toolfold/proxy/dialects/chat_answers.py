@@ -117,12 +117,7 @@ class ChatStream:
             out.append(self._chunk({"content": note}))
         for place, one in enumerate(handed):
             out.append(self._chunk({"tool_calls": [{"index": place, **call_record(one)}]}))
-        finish = self._finish if not handed and self._finish != "tool_calls" else "tool_calls"
-        if not handed and finish == "tool_calls":
-            finish = "stop"
-        if self._finish == "length":
-            finish = "length"
-        out.append(self._chunk({}, finish))
+        out.append(self._chunk({}, finish_reason(self._finish, handed)))
         if self._usage is not None:
             out.append(event({**self._usage, **self._first}))
         return b"".join((*out, b"data: [DONE]\n\n"))
@@ -159,7 +154,9 @@ class ChatStream:
         choices = chunk.get("choices")
         choice = choices[0] if is_array(choices) and choices else None
         if not is_object(choice):
-            self._usage = chunk if is_object(chunk.get("usage")) else self._usage
+            if not is_object(chunk.get("usage")):
+                return rewritten(came) if self._round == 1 else b""
+            self._usage = chunk
             self._held.append(self._shown(came, chunk))
             return b""
         return self._choice(came, chunk, choice)
@@ -290,9 +287,7 @@ class WholeChat:
         message.pop("function_call", None)
         if handed:
             message["tool_calls"] = [call_record(one) for one in handed]
-        finish = choice.get("finish_reason")
-        if finish != "length":
-            finish = "tool_calls" if handed else "stop" if finish == "tool_calls" else finish
+        finish = finish_reason(choice.get("finish_reason"), handed)
         made = {**choice, "message": message, "finish_reason": finish}
         return sendable({**self._answer, "choices": [made]})
 
@@ -308,6 +303,13 @@ class WholeChat:
     def broken(self, message: str) -> bytes:
         """Return an error."""
         return sendable({"error": {"message": message, "type": "server_error", "code": None}})
+
+
+def finish_reason(came: Json, handed: Sequence[HandedCall]) -> Json:
+    """Return why the answer ends, for a client that knows only of the calls it was handed."""
+    if handed and came in (None, "stop", "tool_calls", "function_call"):
+        return "tool_calls"
+    return "stop" if came in (None, "tool_calls", "function_call") else came
 
 
 def call_record(one: HandedCall) -> dict[str, Json]:

@@ -143,6 +143,7 @@ class Dialect(Protocol):
         self,
         request: ProxiedRequest,
         *,
+        streamed: bool,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
     ) -> AnswerWriter:
@@ -150,6 +151,7 @@ class Dialect(Protocol):
 
         Args:
             request: The client's request.
+            streamed: Whether the answer is streamed.
             is_open: Whether a call of this name is the client's own business.
             recovery: What reads calls that the model writes as text, where that is to be.
         """

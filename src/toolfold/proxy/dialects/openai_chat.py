@@ -78,11 +78,12 @@ class ChatDialect:
         self,
         request: ProxiedRequest,
         *,
+        streamed: bool,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
-        return ChatStream(recovery) if request.is_streamed else WholeChat(recovery)
+        return ChatStream(recovery) if streamed else WholeChat(recovery)
 
     def error(self, message: str, status: int) -> bytes:
         """Return the body of an error."""

@@ -69,15 +69,14 @@ class ResponsesDialect:
 
     def lost(self, request: ProxiedRequest, turn: ClientTurn) -> list[Edit]:
         """Return what leaves the reasoning of a turn out: it led to calls that are gone."""
-        left = [
-            item.text(request.text)
-            for item in request.items[turn.first : turn.end]
-            if item.value.get("type") != "reasoning"
-        ]
-        if len(left) == turn.end - turn.first or not left:
+        run = request.items[turn.first : turn.end]
+        left = [item.value for item in run if item.value.get("type") != "reasoning"]
+        if len(left) == len(run) or not left:
             return []
+        # An item that is known by its id is refused without the reasoning that led to it.
+        texts = [sendable({k: v for k, v in own.items() if k != "id"}).decode() for own in left]
         start, end = request.items[turn.first].start, request.items[turn.end - 1].end
-        return [Edit(start, end, request.joined(left))]
+        return [Edit(start, end, request.joined(texts))]
 
     def answers(self, answered: Sequence[AnsweredCall], form: FoundForm) -> tuple[str, ...]:
         """Return the items that answer calls."""
@@ -91,12 +90,13 @@ class ResponsesDialect:
         self,
         request: ProxiedRequest,
         *,
+        streamed: bool,
         is_open: Callable[[str], bool],
         recovery: Recovery | None = None,
     ) -> AnswerWriter:
         """Return what reads the upstream's rounds and writes the client's answer."""
         is_kept = request.document.get("store") is not False
-        if request.is_streamed:
+        if streamed:
             return ResponseStream(is_open, is_kept, recovery)
         return WholeResponse(is_kept, recovery)
 
