@@ -191,7 +191,10 @@ def _raw_server(answer: bytes) -> tuple[socket.socket, threading.Thread]:
     def serve() -> None:
         connection, _ = listening.accept()
         with connection:
-            connection.recv(65536)
+            request, end = b"", json.dumps(HELLO).encode()
+            # Read whole: what is left unread at the end is told to the other side as a reset.
+            while not request.endswith(end) and (piece := connection.recv(65536)):
+                request += piece
             connection.sendall(answer)
 
     thread = threading.Thread(target=serve, daemon=True)

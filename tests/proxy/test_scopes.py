@@ -47,6 +47,7 @@ def scoped(
         (MESSAGES, {**HELLO, "mcp_servers": [{"type": "url", "name": "delete_file"}]}, 400),
         (MESSAGES, {**HELLO, "tools": [{"type": "mcp_toolset", "mcp_server_name": "a"}]}, 400),
         (RESPONSES, {**ASKED, "tools": [{"type": "mcp", "server_label": "delete_file"}]}, 400),
+        (RESPONSES, {**ASKED, "tools": [{"type": "namespace", "name": "a", "tools": [{}]}]}, 400),
         (RESPONSES, {**ASKED, "prompt": {"id": "delete_file"}}, 400),
         ("/v1/messages/batches", {"requests": [{"params": {"tools": CHATTED}}]}, 403),
         ("/v1/chat//completions", {**HELLO, "tools": CHATTED}, 403),

@@ -12,6 +12,7 @@ from toolfold._json_values import parse, sendable
 from toolfold.answer import Answer
 from toolfold.providers import refuses_native
 from toolfold.proxy.dialects.dialect import Dialect
+from toolfold.proxy.dialects.events import BROKE_OFF
 from toolfold.proxy.exchange import Again, ExchangeReport, Finished
 from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
@@ -26,9 +27,6 @@ __all__ = ["ROUNDS_AT_MOST", "FoldedExchange"]
 
 ROUNDS_AT_MOST = 5
 """How often a model may search before its client gets an answer."""
-
-
-_CUT_OFF = "the upstream's answer has no end"
 
 
 class FoldedExchange:
@@ -106,7 +104,7 @@ class FoldedExchange:
             self._answer = self._writer(streamed=False)
         turn = self._answer.read(body)
         if self._answer.is_cut_off:
-            return Finished(self._answer.broken(_CUT_OFF), error=_CUT_OFF)
+            return Finished(self._answer.broken(BROKE_OFF), error=BROKE_OFF)
         if turn is None:
             return self._finished(self._answer.as_it_came())
         self.report.usage += turn.usage

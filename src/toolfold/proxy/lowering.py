@@ -60,6 +60,8 @@ def unseen_tools(request: ProxiedRequest) -> str:
         kind = tool.value.get("type") if is_object(tool.value) else None
         if isinstance(kind, str) and (kind.startswith("mcp") or "custom" in tool.value):
             return f"a tool of the type `{kind[:40]}` cannot be told by name"
+        if kind == "namespace" and any(not made.own_name for made in namespaced(tool.value)):
+            return "a namespace holds what is no function"
     if request.items_key == "input" and is_object(request.document.get("prompt")):
         return "its `prompt` may bring tools"
     return ""

@@ -145,7 +145,7 @@ class _Opening:
     def _exchange(self, lowered: Lowered, *, is_native: bool = True) -> FoldedExchange | None:
         request = self.request
         history = History(self.dialect, request, self.store, self.owner, self.headers)
-        before = history.conversation
+        before = None if self.settings.enabled == "off" else history.conversation
         if before is not None and not before.is_of(name_of(t.record) for t in lowered.tools):
             before = None  # another's, which began with the same words
         folding = Folding(

@@ -11,6 +11,7 @@ from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_object
 
 __all__ = [
+    "BROKE_OFF",
     "EVENT_LIMIT",
     "Beginning",
     "event",
@@ -23,6 +24,9 @@ __all__ = [
     "rewritten",
     "value_of",
 ]
+
+BROKE_OFF = "the upstream's answer broke off before its end"
+"""What a client is told of a stream that has no end."""
 
 EVENT_LIMIT = 64 * 1024 * 1024
 """How many bytes one event of an upstream may have."""

@@ -18,10 +18,10 @@ def headers_of(scope: MutableMapping[str, Any], name: bytes) -> list[str]:
             headers that it was read from: whoever takes some away puts a new list there.
         name: The header's name, in small letters.
     """
-    source, read = scope.get(_READ) or (None, {})
-    if source is not scope["headers"]:
+    kept: tuple[object, dict[bytes, list[str]]] | None = scope.get(_READ)
+    if kept is None or kept[0] is not scope["headers"]:
         read: dict[bytes, list[str]] = {}
         for key, value in scope["headers"]:
             read.setdefault(key.lower(), []).append(value.decode("latin-1"))
-        scope[_READ] = (scope["headers"], read)
-    return read.get(name, [])
+        kept = scope[_READ] = (scope["headers"], read)
+    return kept[1].get(name, [])
