@@ -261,7 +261,7 @@ def test_the_gate_decides_anew_on_every_assembly() -> None:
 
 
 def test_one_line_is_logged_where_folding_is_active(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="toolfold"):
+    with caplog.at_level(logging.INFO, logger="toolfold.fold"):
         fold([*tools_of(6_000), Tool("core")], context_length=50_000, core=["core"])
         fold(tools_of(4_000), context_length=50_000)
 

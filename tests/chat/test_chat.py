@@ -55,7 +55,7 @@ the script demo · 2 tools kept, 205 deferred · 30,506 tokens of tools a reques
   ▶ create_calendar_event {"title": "Call mum", "start": {"date_time": "2026-11-15T19:30:00+01:00…
   ✓ create_calendar_event 0 ms, 41 chars
 I will remind you at 19:20, ten minutes before.
-  3 round trips · 3,077 tokens read (1,898 cached), 73 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
+  3 round trips · 3,055 tokens read (1,887 cached), 73 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
 
 > What does Sam want, and which issues are open in acme/website?
   ⌕ "list the open issues of a repository" → forge__list_issues, forge__create_issue
@@ -67,7 +67,7 @@ I will remind you at 19:20, ten minutes before.
   ▶ forge__list_issues {"repo": "acme/website", "state": "open"}
   ✓ forge__list_issues 0 ms, 183 chars
 Sam asks you to show the sign-in page at tomorrow's review, and it is blank on a phone (issue 1). The opening hours on holidays (issue 2) are open too.
-  4 round trips · 6,116 tokens read (5,549 cached), 131 written · 119,236 saved by folding (29,809 × 4) · 2 tools kept, 205 deferred
+  4 round trips · 6,035 tokens read (5,480 cached), 131 written · 119,236 saved by folding (29,809 × 4) · 2 tools kept, 205 deferred
 
 > Cancel the dentist on Tuesday.
   ⌕ "cancel an appointment" → delete_calendar_event
@@ -77,13 +77,13 @@ Run delete_calendar_event {"event_id": "evt_2"}? [y]es / [a]lways / [N]o y
   ▶ delete_calendar_event {"event_id": "evt_2"}
   ✓ delete_calendar_event 0 ms, 59 chars
 The dentist is off your calendar.
-  3 round trips · 5,734 tokens read (5,488 cached), 59 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
+  3 round trips · 5,663 tokens read (5,418 cached), 59 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
 
 > And remind me tomorrow at nine to find another one.
   ▶ create_calendar_event {"title": "Find another dentist", "start": {"date_time": "2026-11-16T09…
   ✓ create_calendar_event 0 ms, 41 chars
 Done, tomorrow at nine.
-  2 round trips · 4,089 tokens read (4,008 cached), 42 written · 59,618 saved by folding (29,809 × 2) · 2 tools kept, 205 deferred
+  2 round trips · 4,043 tokens read (3,961 cached), 42 written · 59,618 saved by folding (29,809 × 2) · 2 tools kept, 205 deferred
 """  # noqa: E501
 
 

@@ -191,10 +191,11 @@ def _raw_server(answer: bytes) -> tuple[socket.socket, threading.Thread]:
     def serve() -> None:
         connection, _ = listening.accept()
         with connection:
-            request, end = b"", json.dumps(HELLO).encode()
             # Read whole: what is left unread at the end is told to the other side as a reset.
-            while not request.endswith(end) and (piece := connection.recv(65536)):
-                request += piece
+            with connection.makefile("rb") as request:
+                request.readline()
+                headers = http.client.parse_headers(request)
+                request.read(int(headers.get("content-length", 0)))
             connection.sendall(answer)
 
     thread = threading.Thread(target=serve, daemon=True)
