@@ -30,7 +30,10 @@ from toolfold.serve.http.conversations import (
 )
 from toolfold.serve.principals import Principal, bind
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 LAPTOP, PHONE = "laptop-token-0123456789", "phone-token-0123456789"
 TOKENS = tuple(

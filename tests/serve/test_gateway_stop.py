@@ -26,7 +26,10 @@ from support.servers.place import SECONDS, Place, command, prepared
 from toolfold import prompts
 from toolfold.config.serve_settings import ServeSettings
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 STOPPED = "the gateway was stopped before it ended"
 

@@ -16,7 +16,10 @@ from mcp_types import ElicitResult
 from support.gateways import client, gateway, run, said
 from toolfold.sources.mcp.server import Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 BOTH = str(Path(__file__).parents[1] / "support" / "servers" / "both.py")
 
