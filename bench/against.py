@@ -1,6 +1,6 @@
 """This checkout against another one: fold, search, a call of an agent, a call of the gateway.
 
-    TOOLFOLD_BEFORE=../older python -m bench against
+    BENCH_BEFORE=../older python -m bench against
 
 Both are measured by the same script, each in a process of its own, in turns of a fraction of a
 second: what the machine does meanwhile hits both. The other checkout's `.venv/bin/python` runs
@@ -24,14 +24,14 @@ __all__ = ["against"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _DRIVER = Path(__file__).resolve().parent / "peers" / "own_driver.py"
-_OTHER = "TOOLFOLD_BEFORE"
+_OTHER = "BENCH_BEFORE"
 _RUNS = 5
 _TURNS = 12
 """How often the two take turns within a run; a run's figure is the median of its turns."""
 
 
 def against() -> list[dict[str, Any]]:
-    """This checkout against that of TOOLFOLD_BEFORE: median of five alternating runs."""
+    """This checkout against that of BENCH_BEFORE: median of five alternating runs."""
     other = os.environ.get(_OTHER)
     if not other:
         raise SystemExit(f"set {_OTHER} to the folder of another checkout")

@@ -5,7 +5,7 @@ answers at once, so that what is left is the proxy's. `added` is the difference 
 to the server itself, in the same run, the ways taken in turn.
 
     python -m bench proxy
-    TOOLFOLD_BENCH_REQUESTS=10000 python -m bench proxy    # the memory of ten thousand
+    BENCH_REQUESTS=10000 python -m bench proxy    # the memory of ten thousand
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 _PEERS = Path(__file__).resolve().parent / "peers"
 _ROUNDS = 100
 _STREAMS = 200
-_REQUESTS = int(os.environ.get("TOOLFOLD_BENCH_REQUESTS", "2000"))
+_REQUESTS = int(os.environ.get("BENCH_REQUESTS", "2000"))
 _AT_ONCE = 20
 _FLAT = 5.0
 _PATIENCE = 60

@@ -11,12 +11,12 @@ from typing import Any
 __all__ = ["statements"]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_OTHER = "TOOLFOLD_BEFORE"
+_OTHER = "BENCH_BEFORE"
 """The variable that names another checkout to be counted beside this one."""
 
 
 def statements() -> list[dict[str, Any]]:
-    """Statements by room, without docstrings; TOOLFOLD_BEFORE names a checkout to set beside."""
+    """Statements by room, without docstrings; BENCH_BEFORE names a checkout to set beside."""
     here = _counted(_ROOT)
     other = os.environ.get(_OTHER)
     before = _counted(Path(other)) if other else Counter[str]()
