@@ -479,9 +479,24 @@ def test_refusals_are_logged_once_for_each_and_counted_every_time(
             ask(target, headers={"host": "evil.example\x1b[2J"})
 
     assert [record.getMessage() for record in caplog.records] == [
-        "refused a request: host 'evil.example[2J'"
+        "refused a request: host 'evil.example[2J', asked by 127.0.0.1"
     ]
     assert reasons == ["host"] * 3
+
+
+def test_who_comes_without_a_token_is_logged_with_the_reason_and_the_address(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A", SECRET)
+    settings = ServeSettings(tokens=(Token(name="a", env="A"),))
+    target = Guard.of(Behind(), settings, "127.0.0.1")
+
+    with caplog.at_level(logging.WARNING):
+        ask(target, token=None)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "refused a request: a token is needed, asked by 127.0.0.1"
+    ]
 
 
 # ---- limits

@@ -746,12 +746,12 @@ def test_without_a_terminal_each_change_is_one_line(caplog: pytest.LogCaptureFix
             log.server_changed(ServerStatus("github", "stdio", "ready", tools=26, since=since))
         log.server_changed(ServerStatus("mail", "http", "failed", error="refused"))
         for tools in (226, 226, 20):
-            log.folded(FoldRecord(tools > 100, tools, 53_994, 398))
+            log.folded(FoldRecord(tools > 100, tools, 53_994, 398, "folding is off"))
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "server github: starting"),
         ("INFO", "server github: ready, 26 tools"),
         ("WARNING", "server mail: failed, refused"),
         ("INFO", "folding 226 tools: 53,994 tokens of definitions become 398"),
-        ("INFO", "not folding: 20 tools are below the gate"),
+        ("INFO", "not folding 20 tools: folding is off"),
     ]

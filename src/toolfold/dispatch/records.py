@@ -162,6 +162,9 @@ class FoldRecord:
     tokens_after: int
     """What the definitions that are shown cost."""
 
+    reason: str = ""
+    """Why, as one clause for a person."""
+
     @property
     def tokens_saved(self) -> int:
         """What each request is lighter by."""

@@ -180,7 +180,11 @@ class Gateway:
         view = await self.views.of(self.narrowed(LOCAL))
         report = view.folded.report
         record = FoldRecord(
-            view.folded.active, report.tools_before, report.tokens_before, report.tokens_after
+            view.folded.active,
+            report.tools_before,
+            report.tokens_before,
+            report.tokens_after,
+            report.reason,
         )
         if record != self._told_fold:
             self._told_fold = record

@@ -185,7 +185,7 @@ class Guard:
         self._is_closing = is_closing
         self._is_closed = False
         self._under_way: dict[asyncio.Task[Any], bool] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[str] = set()
 
     @classmethod
     def of(
@@ -315,12 +315,16 @@ class Guard:
     def _tell(self, scope: AsgiScope, refusal: _Refusal) -> None:
         self._refused(refusal.reason)
         about = {"host": b"host", "origin": b"origin"}.get(refusal.reason)
-        values = headers_of(scope, about) if about else [str((scope.get("client") or ("?",))[0])]
-        told = (refusal.reason, cut(visible(" ".join(values)), 100))
+        client = str((scope.get("client") or ("somebody",))[0])
+        why = refusal.text
+        if about:
+            value = cut(visible(" ".join(headers_of(scope, about))), 100)
+            why = f"{refusal.reason} {value!r}"
+        told = f"{why}, asked by {client}"
         # Once for each: whoever keeps knocking must not fill the log.
         if told not in self._told and len(self._told) < _TOLD_AT_MOST:
             self._told.add(told)
-            _log.warning("refused a request: %s %r", *told)
+            _log.warning("refused a request: %s", told)
 
     def _check_origin(self, scope: AsgiScope, send: Send) -> Send:
         """Refuse a request for another host or from another page."""

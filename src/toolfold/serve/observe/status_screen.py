@@ -19,6 +19,7 @@ from toolfold._terminal import Style, columns, erase_lines, fitted, padded, styl
 from toolfold._terminal import size as terminal_size
 from toolfold.dispatch.records import CallRecord, FoldRecord, SearchRecord, Silent
 from toolfold.invisible import shown
+from toolfold.prompts import plural
 from toolfold.sources.mcp.server_status import ServerStatus
 
 if TYPE_CHECKING:
@@ -229,11 +230,12 @@ class StatusLog(Silent):
 
     def folded(self, record: FoldRecord) -> None:
         """Log that tools are folded, and what that saves."""
+        tools = plural(record.tools, "tool")
         line = (
-            f"folding {record.tools:,} tools: {record.tokens_before:,} tokens of definitions "
+            f"folding {tools}: {record.tokens_before:,} tokens of definitions "
             f"become {record.tokens_after:,}"
             if record.is_active
-            else f"not folding: {record.tools:,} tools are below the gate"
+            else f"not folding {tools}: {record.reason}"
         )
         if line != self._fold:
             self._fold = line
