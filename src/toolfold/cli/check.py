@@ -17,6 +17,7 @@ from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.cli import options
 from toolfold.cli.setting_options import setting_options
+from toolfold.prompts import plural
 from toolfold.scope import Scope
 from toolfold.settings import Settings
 from toolfold.tokens import estimate
@@ -166,7 +167,7 @@ class CheckReport:
         click.echo("costliest definitions:")
         for name, cost in self.costliest:
             click.echo(f"  {cost:>7,} tokens  {options.plain(name)}")
-        warnings = len(self.findings) - self.errors
-        click.echo(
-            f"{self.tools} tools, {self.tokens:,} tokens: {self.errors} errors, {warnings} warnings"
-        )
+        faults = plural(self.errors, "error")
+        warnings = plural(len(self.findings) - self.errors, "warning")
+        counted = f"{plural(self.tools, 'tool')}, {plural(self.tokens, 'token')}"
+        click.echo(f"{counted}: {faults}, {warnings}")

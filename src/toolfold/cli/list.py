@@ -7,6 +7,7 @@ import click
 from toolfold._bounds import first_sentence
 from toolfold._json_values import compact
 from toolfold.cli import options
+from toolfold.prompts import plural
 from toolfold.tokens import estimate
 from toolfold.wire import write
 
@@ -53,4 +54,4 @@ def command(
         for row in own:
             click.echo(f"  {options.plain(str(row['name']))}  {options.dim(str(row['summary']))}")
     tokens = sum(int(str(row["tokens"])) for row in rows)
-    click.echo(f"{len(rows)} tools, about {tokens:,} tokens")
+    click.echo(f"{plural(len(rows), 'tool')}, about {plural(tokens, 'token')}")

@@ -103,7 +103,7 @@ def _server_line(status: ServerStatus, widest: int) -> str:
     name = shown(status.name, 30)
     parts = [f"  {_SIGNS[status.state]} {padded(name, widest)}  {status.state}"]
     if status.state in ("ready", "waiting"):
-        parts.append(f"{status.tools:,} tools")
+        parts.append(plural(status.tools, "tool"))
     if status.quarantined:
         parts.append(f"{status.quarantined:,} wait for approval")
     if status.restarts:
