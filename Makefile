@@ -12,13 +12,15 @@ INTEROP_READY := $(INTEROP)/.ready
 PROGRAMS_READY := $(INTEROP)/programs/.ready
 MORE_READY := $(INTEROP)/more-programs/.ready
 NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
-CODE := src tests bench training docs live interop
+BROWSER := .browser
+BROWSER_READY := $(BROWSER)/.ready
+CODE := src tests bench training docs live interop browser
 TYPES := types types-Windows types-Darwin
 
 # Tests start hundreds of processes: they find the package compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients conformance clean
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -70,11 +72,14 @@ interop: $(INTEROP_READY) $(PROGRAMS_READY)  ## the gateway between real clients
 interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in eight coding agents, before a scripted model; 2 GB from npm
 	$(INTEROP)/venv/bin/python -m pytest interop/test_coding_clients.py interop/test_proxy_clients.py -rs
 
+browser: $(BROWSER_READY)  ## the inspector in a real browser; skipped where none is installed
+	PYTHONPATH=. $(BROWSER)/bin/python -m pytest browser --timeout 300
+
 conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
 	PYTHONPATH=interop $(BIN)/python -m conformance
 
 clean:
-	rm -rf $(VENV) $(LIVE) $(INTEROP) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -92,6 +97,11 @@ $(SERVED_READY): live/served.txt
 	$(PYTHON) -m venv $(LIVE)/served
 	$(LIVE)/served/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement live/served.txt
 	touch $(SERVED_READY)
+
+$(BROWSER_READY): pyproject.toml constraints.txt browser/requirements.txt
+	$(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[proxy]" --requirement browser/requirements.txt
+	touch $(BROWSER_READY)
 
 $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json
 	$(PYTHON) -m venv $(INTEROP)/venv

@@ -59,7 +59,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config",),
     ("dispatch",),
     ("runtime", "serve", "adapters"),
-    ("proxy",),
+    ("proxy", "inspector"),
     ("setup", "chat", "demo"),
     ("evaluation",),
     ("cli",),

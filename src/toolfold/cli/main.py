@@ -25,6 +25,7 @@ _COMMANDS = {
     "eval": "Measure search on labelled requests",
     "fold": "Show what a model would see of a catalog",
     "import": "Take over the MCP servers of your clients",
+    "inspect": "Look at a catalog in the browser",
     "install": "Enter toolfold in an MCP client",
     "list": "List the tools of a catalog, by source",
     "proxy": "Stand between any client and its model, and fold its tools",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
+from toolfold.folded import Report
 from toolfold.sources.calls import Output, Via
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.tool import Json, Tool
@@ -164,6 +165,12 @@ class FoldRecord:
 
     reason: str = ""
     """Why, as one clause for a person."""
+
+    @classmethod
+    def of(cls, report: Report) -> FoldRecord:
+        """Return the record of a fold."""
+        before, after = report.tokens_before, report.tokens_after
+        return cls(report.active, report.tools_before, before, after, report.reason)
 
     @property
     def tokens_saved(self) -> int:

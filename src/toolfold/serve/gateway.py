@@ -178,14 +178,7 @@ class Gateway:
 
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
-        report = view.folded.report
-        record = FoldRecord(
-            view.folded.active,
-            report.tools_before,
-            report.tokens_before,
-            report.tokens_after,
-            report.reason,
-        )
+        record = FoldRecord.of(view.folded.report)
         if record != self._told_fold:
             self._told_fold = record
             self.observers.folded(record)

@@ -57,6 +57,10 @@ class Customs:
     def arrive(self, scope: AsgiScope) -> None:
         """Take a request as it comes, before anything is looked at."""
 
+    def is_public(self, scope: AsgiScope) -> bool:
+        """Whether a request needs no token, once its host and its page are those of this door."""
+        return False
+
     def tokens(self, scope: AsgiScope) -> Iterable[str]:
         """Yield what a request carries where a token may be."""
         given = headers_of(scope, b"authorization")

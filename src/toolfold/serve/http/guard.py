@@ -341,7 +341,8 @@ class Guard:
 
     def _check_caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
-        principal = self._local if self._doorkeeper.is_open else self._owner(scope)
+        needs_no_token = self._doorkeeper.is_open or self._customs.is_public(scope)
+        principal = self._local if needs_no_token else self._owner(scope)
         if scope["path"] == self._customs.metrics_path and not principal.watches:
             raise _Refusal(404, "path", "not found")
         if scope["method"] == "POST":

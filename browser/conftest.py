@@ -1,0 +1,91 @@
+"""A browser of this machine's own, and inspectors for it to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The browser; without one, everything here is skipped."""
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        pytest.skip("no Chromium is installed: Debian's package is `chromium`")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+        yield started
+        started.close()
+
+
+@contextmanager
+def inspecting(*arguments: str) -> Iterator[str]:
+    """Run `toolfold inspect`; yield its link."""
+    command = [sys.executable, "-m", "toolfold", "inspect", "--no-browser", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        assert "#" in link, "the inspector does not start"
+        try:
+            yield link
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[str]:
+    """An inspector over the bundled catalog."""
+    with inspecting() as link:
+        yield link
+
+
+@pytest.fixture
+def over(tmp_path: Path) -> Iterator[Callable[[list[dict[str, Any]]], str]]:
+    """Starts an inspector over some tools."""
+    with ExitStack() as stack:
+
+        def start(tools: list[dict[str, Any]]) -> str:
+            file = tmp_path / "tools.json"
+            file.write_text(json.dumps(tools), encoding="utf-8")
+            return stack.enter_context(inspecting("--catalog", str(file)))
+
+        yield start
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that takes note of all that it complains of, and of every dialog."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    complaints: list[str] = []
+    # That a view was refused is what the page itself says.
+    opened.on(
+        "console",
+        lambda m: complaints.append(m.text) if m.type == "error" and "401" not in m.text else None,
+    )
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    yield opened
+    context.close()
+    assert complaints == []

@@ -1,0 +1,72 @@
+"""The inspector as a process: it listens on this machine until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import webbrowser
+from importlib.util import find_spec
+
+import click
+
+from toolfold.config.serve_settings import ServeSettings
+from toolfold.errors import ConfigError, MissingExtraError
+from toolfold.inspector.app import InspectorApp, guarded, new_token
+from toolfold.inspector.inspected import Inspected
+from toolfold.serve._shutdown import StopSignal, stopping
+from toolfold.serve.http.guard import is_loopback
+
+__all__ = ["run_inspector"]
+
+PARTING = 1.0
+"""How long answers under way have to end, in seconds."""
+
+
+def run_inspector(inspected: Inspected, address: tuple[str, int], *, opens: bool) -> None:
+    """Show a catalog in the browser until a signal comes.
+
+    Args:
+        inspected: What to show.
+        address: The host and the port; 0 takes a free one.
+        opens: Whether to open the browser.
+
+    Raises:
+        ConfigError: The address is not this machine's, or cannot be used.
+        MissingExtraError: Nothing that listens is installed.
+    """
+    if not is_loopback(address[0]):
+        raise ConfigError(
+            f"the inspector is for this machine, and {address[0]!r} can be reached by others",
+            hint="listen on 127.0.0.1, and use a tunnel such as `ssh -L` from elsewhere",
+        )
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    with stopping() as stop:
+        asyncio.run(_until_stopped(inspected, address, stop, opens=opens))
+
+
+async def _until_stopped(
+    inspected: Inspected, address: tuple[str, int], stop: StopSignal, *, opens: bool
+) -> None:
+    if find_spec("uvicorn") is None:
+        raise MissingExtraError("`toolfold inspect`", "proxy")
+    from toolfold.serve.http.listening import Listening
+
+    stopped, token, settings = stop.event(), new_token(), ServeSettings()
+    app = guarded(InspectorApp(inspected), address[0], token, settings)
+    listening = Listening(app, address, settings)
+    serving = asyncio.create_task(listening.serve())
+    waiting = asyncio.create_task(stopped.wait())
+    located = asyncio.create_task(listening.address())
+    await asyncio.wait((serving, located), return_when=asyncio.FIRST_COMPLETED)
+    if located.done():
+        link = f"{located.result()}/#{token}"
+        click.echo(link)
+        click.echo("the link holds its key; Ctrl-C ends it", err=True)
+        if opens:
+            await asyncio.to_thread(webbrowser.open, link)
+        await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+        await app.close(PARTING)
+        listening.stop()
+    located.cancel()
+    waiting.cancel()
+    await serving

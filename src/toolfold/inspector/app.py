@@ -1,0 +1,212 @@
+"""The inspector as an ASGI application: its own files, and the views as JSON.
+
+It stands behind the same guard as the gateway and the proxy. The page's files hold nothing and
+are open; every view wants the token, which stands behind the `#` of the link: a browser sends
+that part to nobody, and the page sends it in a header that no other page can add.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from toolfold._json_values import compact
+from toolfold.config.serve_settings import ServeSettings
+from toolfold.errors import ToolfoldError
+from toolfold.inspector import views
+from toolfold.inspector.inspected import Inspected
+from toolfold.serve.http.customs import AsgiScope, Customs, Send
+from toolfold.serve.http.guard import Guard, Hosts, Origins
+from toolfold.serve.http.rate_limit import Receive
+from toolfold.serve.principals import LOCAL, Principal, TokenTable
+
+__all__ = ["InspectorApp", "guarded", "new_token"]
+
+_log = logging.getLogger(__name__)
+
+_KINDS = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "svg": b"image/svg+xml",
+}
+_NAMES = (
+    "inspector.css", "icon.svg", "inspector.js", "dom.js", "treemap.js", "catalog.js",
+    "search.js", "fold.js",
+)  # fmt: skip
+_FILES = {"/": "index.html", **{f"/{name}": name for name in _NAMES}}
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_SAFE = (
+    (b"content-security-policy", _POLICY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+_JSON = b"application/json"
+_QUESTION_AT_MOST = 16_384
+
+
+class _BadQuestionError(ToolfoldError):
+    """A question of the page that has no answer."""
+
+
+class _Question(NamedTuple):
+    """What the page asks for."""
+
+    values: dict[str, str]
+
+    def text(self, name: str) -> str:
+        """Return a text that must be there."""
+        if name not in self.values:
+            raise _BadQuestionError(f"`{name}` is missing")
+        return self.values[name]
+
+    def options(self, **kinds: Callable[[str], Any]) -> dict[str, Any]:
+        """Return those of some options that are given, each as its kind."""
+        found: dict[str, Any] = {}
+        for name, kind in kinds.items():
+            if given := self.values.get(name, ""):
+                try:
+                    found[name] = kind(given)
+                except ValueError:
+                    raise _BadQuestionError(f"`{name}` is {given!r}: write a number") from None
+        return found
+
+
+class InspectorApp:
+    """Answers the page.
+
+    Args:
+        inspected: What it looks at.
+    """
+
+    def __init__(self, inspected: Inspected) -> None:
+        self._inspected = inspected
+        self._views: dict[str, Callable[[_Question], Any]] = {
+            "/api/catalog": lambda _: views.catalog_view(self._inspected),
+            "/api/tool": lambda q: views.tool_view(self._inspected, q.text("name")),
+            "/api/search": self._search,
+            "/api/why-not": self._why_not,
+            "/api/fold": self._fold,
+        }
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        path = scope["path"]
+        if scope["method"] not in ("GET", "HEAD"):
+            await _respond(send, 405, _JSON, _error("only GET is answered here"))
+        elif path in _FILES:
+            name = _FILES[path]
+            await _respond(send, 200, _KINDS[name.rpartition(".")[2]], _file(name))
+        elif path in self._views:
+            status, body = await asyncio.to_thread(self._answer, path, scope["query_string"])
+            await _respond(send, status, _JSON, body)
+        else:
+            await _respond(send, 404, _JSON, _error("there is nothing here"))
+
+    def _answer(self, path: str, query: bytes) -> tuple[int, bytes]:
+        if len(query) > _QUESTION_AT_MOST:
+            return 414, _error("the question is too long")
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+        try:
+            found = self._views[path](_Question(dict(pairs)))
+        except ToolfoldError as error:
+            return 400, _error(str(error))
+        except Exception:
+            # A stranger's tool must not take the page down with it.
+            _log.exception("the view %s failed", path)
+            return 500, _error("this view failed; the terminal says why")
+        if found is None:
+            return 404, _error("no tool of the catalog has this name")
+        return 200, compact(found).encode("utf-8", "backslashreplace")
+
+    def _search(self, question: _Question) -> views.Values:
+        options = question.options(ranker=str, floor=float, limit=int)
+        return views.search_view(self._inspected, question.text("q"), options)
+
+    def _why_not(self, question: _Question) -> views.Values | None:
+        options = question.options(ranker=str, floor=float)
+        asked = question.text("q"), question.text("name")
+        return views.why_not_view(self._inspected, *asked, options)
+
+    def _fold(self, question: _Question) -> views.Values:
+        options = question.options(
+            strategy=str, enabled=str, listing=str, shape=str, model=str, context_length=int
+        )
+        return views.fold_view(self._inspected, options)
+
+
+class _InspectorCustoms(Customs):
+    """A door whose files are open and whose views want the token."""
+
+    door = "inspector"
+
+    def is_public(self, scope: AsgiScope) -> bool:
+        """Whether a request is for one of the page's files."""
+        return scope["path"] in _FILES
+
+
+def new_token() -> str:
+    """Return a token for one run."""
+    return secrets.token_urlsafe(24)
+
+
+def guarded(app: InspectorApp, host: str, token: str, settings: ServeSettings) -> Guard:
+    """Return the application behind its door.
+
+    Args:
+        app: The application.
+        host: The host that it is bound to.
+        token: What the link carries.
+        settings: How much a request may be.
+    """
+    viewer = Principal("viewer")
+    return Guard(
+        app,
+        TokenTable([(hashlib.sha256(token.encode()).digest(), viewer)]),
+        hosts=Hosts(host),
+        origins=Origins(),
+        local=LOCAL,
+        body_limit=settings.body_limit,
+        customs=_InspectorCustoms(),
+    )
+
+
+def _file(name: str) -> bytes:
+    return (files("toolfold.inspector") / "static" / name).read_bytes()
+
+
+def _error(text: str) -> bytes:
+    return compact({"error": text}).encode()
+
+
+async def _respond(send: Send, status: int, kind: bytes, body: bytes) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    headers = [(b"content-type", kind), length, *_SAFE]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await send({"type": "lifespan.shutdown.complete"})
+            return

@@ -1,0 +1,221 @@
+"""The inspector: what its views say, who may read them, and that a stranger's text is inert."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+
+from support.running import wait
+from toolfold import Settings, Tool
+from toolfold.catalog import Catalog
+from toolfold.cli import main
+from toolfold.config.serve_settings import ServeSettings
+from toolfold.demo import demo_catalog
+from toolfold.inspector.app import InspectorApp, guarded, new_token
+from toolfold.inspector.inspected import Inspected
+
+TOKEN = new_token()
+SCRIPT = "<img src=x onerror=alert(1)></script><script>alert(1)</script>"
+HOSTILE = Catalog(
+    [
+        Tool(f"{SCRIPT}{i}", SCRIPT, {"type": "object", "properties": {SCRIPT: {"type": "string"}}})
+        for i in range(3)
+    ]
+)
+
+
+@dataclass
+class Reply:
+    status: int = 0
+    headers: Mapping[str, str] = ()  # type: ignore[assignment]
+    body: bytes = b""
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(
+    path: str,
+    catalog: Catalog | None = None,
+    *,
+    token: str | None = TOKEN,
+    method: str = "GET",
+    host: str = "127.0.0.1:8790",
+    origin: str | None = None,
+    **query: str | int | float,
+) -> Reply:
+    inspected = Inspected(catalog or demo_catalog(), Settings(), "the demo catalog")
+    app = guarded(InspectorApp(inspected), "127.0.0.1", TOKEN, ServeSettings())
+    headers = [(b"host", host.encode())]
+    headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
+    headers += [(b"origin", origin.encode())] if origin else []
+    reply = Reply()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            reply.status = message["status"]
+            reply.headers = {n.decode(): v.decode() for n, v in message["headers"]}
+        else:
+            reply.body += message.get("body", b"")
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": urlencode(query).encode(),
+        "headers": headers,
+        "server": ("127.0.0.1", 8790),
+        "client": ("127.0.0.1", 50000),
+    }
+    wait(app(scope, receive, send))
+    return reply
+
+
+# ---- the views
+
+
+def test_the_catalog_is_shown_by_source_with_what_each_tool_costs() -> None:
+    value = ask("/api/catalog").value
+
+    assert value["tools"] == 207
+    assert value["tokens"] == sum(source["tokens"] for source in value["sources"])
+    costs = [source["tokens"] for source in value["sources"]]
+    assert costs == sorted(costs, reverse=True)
+    forge = next(source for source in value["sources"] if source["name"] == "forge")
+    assert {"name": "forge__create_issue", "tokens": 235, "marked": False} in forge["tools"]
+
+
+def test_a_tool_is_shown_as_a_model_reads_it_in_every_shape() -> None:
+    value = ask("/api/tool", name="create_calendar_event").value
+
+    assert value["signature"].startswith("create_calendar_event(")
+    assert json.loads(value["described"])["name"] == "create_calendar_event"
+    assert json.loads(value["wire"]["anthropic"])["input_schema"]["type"] == "object"
+    assert value["found"]["by_description"] == 1
+
+
+def test_a_search_shows_hits_with_reasons_beside_the_answer_a_model_reads() -> None:
+    value = ask("/api/search", q="create a pull request").value
+
+    first = value["hits"][0]
+    assert first["name"] == "forge__create_pull_request"
+    assert first["signature"] in value["answer"]
+    assert "words" in first["why"]
+    assert value["tokens"] > 0
+
+
+def test_a_need_below_the_floor_shows_what_was_nearest() -> None:
+    value = ask("/api/search", q="create a pull request", floor=1).value
+
+    assert value["hits"] == []
+    (missed,) = value["missed"]
+    assert missed["nearest"][0]["name"] == "forge__create_pull_request"
+
+
+def test_why_not_says_the_place_and_what_stands_above() -> None:
+    value = ask("/api/why-not", q="create a pull request", name="forge__merge_pull_request").value
+
+    (row,) = value["needs"]
+    assert row["place"] > 1
+    assert row["above"][0]["name"] == "forge__create_pull_request"
+
+
+def test_the_fold_follows_the_window_and_the_strategy() -> None:
+    folded = ask("/api/fold", context_length=131_072).value
+    passed = ask("/api/fold", context_length=1_000_000).value
+    stubs = ask("/api/fold", strategy="stub", enabled="on").value
+
+    assert (folded["active"], passed["active"]) == (True, False)
+    assert folded["report"]["tokens_after"] < folded["report"]["tokens_before"] / 50
+    assert stubs["report"]["strategy"] == "stub"
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "error"),
+    [
+        ("/api/search", {}, "`q` is missing"),
+        ("/api/search", {"q": "a", "floor": "x"}, "`floor` is 'x': write a number"),
+        ("/api/search", {"q": "a", "floor": 7}, "`relevance_floor` is 7.0"),
+        ("/api/search", {"q": "a", "ranker": "hybird"}, "write default | hybrid"),
+        ("/api/fold", {"strategy": "x"}, "`strategy` is 'x'"),
+        ("/api/fold", {"shape": "x"}, "`shape` is 'x'"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why(
+    path: str, query: dict[str, Any], error: str
+) -> None:
+    reply = ask(path, **query)
+
+    assert reply.status == 400
+    assert error in reply.value["error"]
+
+
+def test_a_tool_that_is_not_there_is_not_found() -> None:
+    assert ask("/api/tool", name="nothing_like_it_at_all").status == 404
+
+
+# ---- the door
+
+
+@pytest.mark.parametrize("path", ["/api/catalog", "/api/tool", "/api/search", "/api/fold", "/x"])
+def test_nothing_but_the_pages_own_files_is_shown_without_the_key(path: str) -> None:
+    assert ask(path, token=None).status == 401
+    assert ask(path, token="another-token-of-some-length").status == 401
+
+
+def test_another_name_for_this_machine_or_another_page_is_refused() -> None:
+    assert ask("/", host="evil.example").status == 421
+    assert ask("/api/catalog", origin="https://evil.example").status == 403
+    assert ask("/api/catalog", method="POST").status == 405
+
+
+def test_the_pages_files_hold_no_script_of_their_own_and_name_no_other_host() -> None:
+    page = ask("/", token=None)
+
+    assert page.status == 200
+    assert "default-src 'none'; script-src 'self'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    names = [f"/{name}" for name in ("inspector.js", "search.js", "fold.js", "inspector.css")]
+    for body in (page.body, *(ask(name, token=None).body for name in names)):
+        assert b"http://" not in body
+        assert b"https://" not in body
+        assert b"innerHTML" not in body
+    assert page.body.count(b"<script") == 1
+    assert b" on" not in page.body.replace(b" only", b"").replace(b"everything on", b"")
+
+
+@pytest.mark.parametrize("path", ["/api/catalog", "/api/search", "/api/fold", "/api/tool"])
+def test_a_strangers_text_arrives_as_json_that_no_browser_takes_for_a_page(path: str) -> None:
+    reply = ask(path, HOSTILE, q="alert", name=f"{SCRIPT}0")
+
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert json.loads(reply.body)
+
+
+# ---- the command
+
+
+def test_it_listens_on_this_machine_only() -> None:
+    ran = CliRunner().invoke(main, ["inspect", "--listen", "0.0.0.0:0", "--no-browser"])
+
+    assert ran.exit_code != 0
+    assert "the inspector is for this machine" in ran.output
+
+
+def test_a_listen_that_is_no_address_says_how_to_write_one() -> None:
+    ran = CliRunner().invoke(main, ["inspect", "--listen", "8790"])
+
+    assert ran.exit_code != 0
+    assert "write HOST:PORT" in ran.output
