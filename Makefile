@@ -100,7 +100,7 @@ $(SERVED_READY): live/served.txt
 
 $(BROWSER_READY): pyproject.toml constraints.txt browser/requirements.txt
 	$(PYTHON) -m venv $(BROWSER)
-	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[proxy]" --requirement browser/requirements.txt
+	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp]" --requirement browser/requirements.txt
 	touch $(BROWSER_READY)
 
 $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
+
+from browser.conftest import inspecting
 
 SCRIPT = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 Over = Callable[[list[dict[str, Any]]], str]
@@ -81,6 +86,32 @@ def test_all_of_it_is_reached_by_the_keyboard_alone(page: Page, demo: str) -> No
     expect(page.locator("p.signature")).to_contain_text("mail__send_mail(")
 
 
+def test_a_running_gateway_appears_with_its_servers_and_what_they_died_of(
+    page: Page, tmp_path: Path
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        f"serve:\n  state_dir: {tmp_path / 'state'}\nmcpServers:\n  broken:\n"
+        f"    command: {sys.executable}\n    args: [-c, 'import sys; sys.exit(1)']\n",
+        encoding="utf-8",
+    )
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"name": "a", "description": "A tool.", "parameters": {}}]')
+    serve = [sys.executable, "-m", "toolfold", "serve", "--http", "127.0.0.1:0"]
+    with inspecting("--catalog", str(tools), "--config", str(config)) as link:
+        page.goto(link)
+        page.get_by_role("tab", name="Live").click()
+        expect(page.locator("main")).to_contain_text("No gateway and no proxy of yours runs.")
+        with subprocess.Popen([*serve, "--config", str(config)]) as gateway:
+            try:
+                expect(page.locator(".state.failed")).to_be_visible(timeout=30_000)
+                expect(page.locator("td", has_text="ended with 1 before")).to_be_visible()
+            finally:
+                gateway.terminate()
+        expect(page.locator("main")).to_contain_text("No gateway", timeout=15_000)
+        page.goto("about:blank")  # it asks again and again
+
+
 def test_a_catalog_of_scripts_is_shown_and_nothing_runs(page: Page, over: Over) -> None:
     schema = {"type": "object", "properties": {SCRIPT: {"description": SCRIPT, "enum": [SCRIPT]}}}
     tools = [
@@ -110,7 +141,12 @@ def test_people_who_see_little_and_small_screens_are_served(
     page.emulate_media(color_scheme=scheme)
     page.goto(demo)
     expect(page.locator("table")).to_be_visible()
-    for name, is_there in (("Catalog", "table"), ("Search", ".hit"), ("Fold", ".headline")):
+    for name, is_there in (
+        ("Catalog", "table"),
+        ("Search", ".hit"),
+        ("Fold", ".headline"),
+        ("Live", "main p"),
+    ):
         page.get_by_role("tab", name=name).click()
         if name == "Search":
             page.get_by_label("Query").fill("send mail | open an issue")

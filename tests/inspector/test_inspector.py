@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +93,21 @@ def test_the_catalog_is_shown_by_source_with_what_each_tool_costs() -> None:
     costs = [source["tokens"] for source in value["sources"]]
     assert costs == sorted(costs, reverse=True)
     forge = next(source for source in value["sources"] if source["name"] == "forge")
-    assert {"name": "forge__create_issue", "tokens": 235, "marked": False} in forge["tools"]
+    assert {"name": "forge__create_issue", "tokens": 235} in forge["tools"]
+
+
+def test_what_would_hurt_is_said_with_the_tools_it_is_said_of() -> None:
+    twins = Catalog([Tool("send_mail", "Send a mail."), Tool("send-mail", "")])
+
+    found = ask("/api/findings", twins).value["findings"]
+
+    assert {"severity", "kind", "tools", "message"} == set(found[0])
+    assert [f["kind"] for f in found if f["tools"] == ["send-mail"]] == ["missing description"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="running gateways are asked over unix sockets")
+def test_where_nothing_runs_the_live_view_is_empty() -> None:
+    assert ask("/api/live").value == {"running": []}
 
 
 def test_a_tool_is_shown_as_a_model_reads_it_in_every_shape() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from toolfold.cli import options
+from toolfold.cli.status import state_folders
 from toolfold.errors import ConfigError
 from toolfold.scope import Scope
 
@@ -47,7 +48,8 @@ def command(
         title = str(opened.live.path)
     else:
         title = "the demo catalog" if opened.file is None else opened.file
-    run_inspector(Inspected(found, opened.settings, title), _address(listen), opens=not no_browser)
+    inspected = Inspected(found, opened.settings, title)
+    run_inspector(inspected, _address(listen), state_folders(config), opens=not no_browser)
 
 
 def _address(listen: str) -> tuple[str, int]:

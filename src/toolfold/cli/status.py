@@ -46,7 +46,7 @@ def command(config: str | None, state_dir: str | None, as_json: bool) -> None:
     """
     from toolfold.serve.control.running_gateways import running_gateways
 
-    folders = _folders(config, state_dir)
+    folders = state_folders(config, state_dir)
     found = running_gateways(folders)
     if as_json:
         options.print_json({"gateways": [_as_json(gateway) for gateway in found]})
@@ -63,7 +63,7 @@ def command(config: str | None, state_dir: str | None, as_json: bool) -> None:
     sys.exit(0 if any(gateway.report is not None for gateway in found) else 1)
 
 
-def _folders(config: str | None, state_dir: str | None) -> list[Path]:
+def state_folders(config: str | None, state_dir: str | None = None) -> list[Path]:
     """Return the state folders to look in: the one that was named, or all that are known."""
     from toolfold.config.gateway_config import load_gateway
     from toolfold.config.serve_settings import ServeSettings

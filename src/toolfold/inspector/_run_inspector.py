@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import webbrowser
+from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
 
 import click
 
@@ -22,12 +25,15 @@ PARTING = 1.0
 """How long answers under way have to end, in seconds."""
 
 
-def run_inspector(inspected: Inspected, address: tuple[str, int], *, opens: bool) -> None:
+def run_inspector(
+    inspected: Inspected, address: tuple[str, int], states: Sequence[Path], *, opens: bool
+) -> None:
     """Show a catalog in the browser until a signal comes.
 
     Args:
         inspected: What to show.
         address: The host and the port; 0 takes a free one.
+        states: The folders in which running gateways and proxies keep their state.
         opens: Whether to open the browser.
 
     Raises:
@@ -40,20 +46,22 @@ def run_inspector(inspected: Inspected, address: tuple[str, int], *, opens: bool
             hint="listen on 127.0.0.1, and use a tunnel such as `ssh -L` from elsewhere",
         )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    app = InspectorApp(inspected, states)
+    Thread(target=inspected.warm, name="warming", daemon=True).start()
     with stopping() as stop:
-        asyncio.run(_until_stopped(inspected, address, stop, opens=opens))
+        asyncio.run(_until_stopped(app, address, stop, opens=opens))
 
 
 async def _until_stopped(
-    inspected: Inspected, address: tuple[str, int], stop: StopSignal, *, opens: bool
+    app: InspectorApp, address: tuple[str, int], stop: StopSignal, *, opens: bool
 ) -> None:
     if find_spec("uvicorn") is None:
         raise MissingExtraError("`toolfold inspect`", "proxy")
     from toolfold.serve.http.listening import Listening
 
     stopped, token, settings = stop.event(), new_token(), ServeSettings()
-    app = guarded(InspectorApp(inspected), address[0], token, settings)
-    listening = Listening(app, address, settings)
+    guard = guarded(app, address[0], token, settings)
+    listening = Listening(guard, address, settings)
     serving = asyncio.create_task(listening.serve())
     waiting = asyncio.create_task(stopped.wait())
     located = asyncio.create_task(listening.address())
@@ -65,7 +73,7 @@ async def _until_stopped(
         if opens:
             await asyncio.to_thread(webbrowser.open, link)
         await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
-        await app.close(PARTING)
+        await guard.close(PARTING)
         listening.stop()
     located.cancel()
     waiting.cancel()

@@ -11,8 +11,9 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -38,7 +39,7 @@ _KINDS = {
 }
 _NAMES = (
     "inspector.css", "icon.svg", "inspector.js", "dom.js", "treemap.js", "catalog.js",
-    "search.js", "fold.js",
+    "search.js", "fold.js", "live.js",
 )  # fmt: skip
 _FILES = {"/": "index.html", **{f"/{name}": name for name in _NAMES}}
 _POLICY = (
@@ -90,12 +91,16 @@ class InspectorApp:
 
     Args:
         inspected: What it looks at.
+        states: The folders in which running gateways and proxies keep their state.
     """
 
-    def __init__(self, inspected: Inspected) -> None:
+    def __init__(self, inspected: Inspected, states: Sequence[Path] = ()) -> None:
         self._inspected = inspected
+        self._states = states
         self._views: dict[str, Callable[[_Question], Any]] = {
             "/api/catalog": lambda _: views.catalog_view(self._inspected),
+            "/api/findings": lambda _: views.findings_view(self._inspected),
+            "/api/live": lambda _: views.live_view(self._states),
             "/api/tool": lambda q: views.tool_view(self._inspected, q.text("name")),
             "/api/search": self._search,
             "/api/why-not": self._why_not,

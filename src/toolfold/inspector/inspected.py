@@ -9,6 +9,7 @@ from functools import cached_property
 
 from toolfold._checkup import Finding, check_tools
 from toolfold._json_values import compact
+from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.settings import Settings
 from toolfold.tokens import estimate
@@ -48,6 +49,11 @@ class Inspected:
     def findings(self) -> tuple[Finding, ...]:
         """What would hurt in the catalog, errors first."""
         return tuple(check_tools(self.catalog.tools))
+
+    def warm(self) -> None:
+        """Have ready what the first search and the first look would wait for."""
+        Bridge.over(self.catalog, self.settings).search("warm", 1)
+        _ = self.findings
 
     def findings_of(self, name: str) -> list[Finding]:
         """Return what would hurt of one tool."""

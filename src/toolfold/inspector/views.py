@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, get_args
 
 from toolfold._checkup import Finding
@@ -18,6 +19,7 @@ from toolfold.bridge import NEEDS_AT_MOST, Bridge
 from toolfold.fold import fold
 from toolfold.inspector.inspected import Inspected
 from toolfold.search import RANKERS
+from toolfold.serve.control.running_gateways import running_gateways
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.settings.model import StrategyName
@@ -26,7 +28,15 @@ from toolfold.tokens import estimate
 from toolfold.tool import Shape
 from toolfold.wire import write
 
-__all__ = ["catalog_view", "fold_view", "search_view", "tool_view", "why_not_view"]
+__all__ = [
+    "catalog_view",
+    "findings_view",
+    "fold_view",
+    "live_view",
+    "search_view",
+    "tool_view",
+    "why_not_view",
+]
 
 Values = dict[str, Any]
 
@@ -39,7 +49,7 @@ _STRATEGIES: tuple[str, ...] = get_args(StrategyName)
 
 def catalog_view(inspected: Inspected) -> Values:
     """Return the sources with their tools, and what each costs."""
-    costs, marked = inspected.costs, {n for f in inspected.findings for n in f.tools}
+    costs = inspected.costs
     return {
         "title": inspected.title,
         "tools": len(inspected.catalog),
@@ -49,14 +59,12 @@ def catalog_view(inspected: Inspected) -> Values:
                 "name": source,
                 "tokens": sum(costs[tool.name] for tool in tools),
                 "tools": [
-                    {"name": t.name, "tokens": costs[t.name], "marked": t.name in marked}
+                    {"name": t.name, "tokens": costs[t.name]}
                     for t in sorted(tools, key=lambda t: (-costs[t.name], t.name))
                 ],
             }
             for source, tools in inspected.sources.items()
         ],
-        "findings": [_finding(f) for f in inspected.findings[:_FINDINGS_AT_MOST]],
-        "more_findings": max(len(inspected.findings) - _FINDINGS_AT_MOST, 0),
         "rankers": list(RANKERS),
         "strategies": list(_STRATEGIES),
         "shapes": list(_SHAPES),
@@ -67,6 +75,32 @@ def catalog_view(inspected: Inspected) -> Values:
             "limit": inspected.settings.search_default_limit,
             "enabled": inspected.settings.enabled,
         },
+    }
+
+
+def findings_view(inspected: Inspected) -> Values:
+    """Return what would hurt in the catalog; of thousands of tools, after seconds."""
+    found = inspected.findings
+    return {
+        "findings": [_finding(finding) for finding in found[:_FINDINGS_AT_MOST]],
+        "more": max(len(found) - _FINDINGS_AT_MOST, 0),
+    }
+
+
+def live_view(states: Sequence[Path]) -> Values:
+    """Return how the gateways and proxies of this user stand that run now.
+
+    Args:
+        states: The folders in which they keep their state.
+
+    Raises:
+        ToolfoldError: Running ones cannot be asked on this system.
+    """
+    return {
+        "running": [
+            {"pid": each.pid, "error": each.error, **(each.report or {})}
+            for each in running_gateways(states)
+        ]
     }
 
 

@@ -14,7 +14,7 @@ export function catalogView(main, page) {
     main,
     source ? crumbs(source.name || NONE) : h("h2", {}, "What costs what"),
     source ? tools(source) : sources(page.catalog),
-    source ? null : findings(page.catalog),
+    source ? null : hurting(page),
   );
 }
 
@@ -50,7 +50,6 @@ function tools(source) {
       about: `${number(tool.tokens)} tokens`,
       value: tool.tokens,
       link: `#catalog/tool:${encodeURIComponent(tool.name)}`,
-      marked: tool.marked,
     })),
     ["Tool", "Cost"],
   );
@@ -69,7 +68,7 @@ function drawn(items, heads) {
     h(
       "tr",
       {},
-      h("td", {}, h("a", { href: item.link }, item.name), item.marked ? mark() : null),
+      h("td", {}, h("a", { href: item.link }, item.name)),
       h("td", { class: "number" }, item.about),
     ),
   );
@@ -98,12 +97,19 @@ function tile(item, place, i) {
   );
 }
 
-function mark() {
-  return h("span", { class: "mark", title: "something was found here" }, " !");
+let found;
+
+function hurting(page) {
+  const section = h("section", {}, h("h2", {}, "What would hurt"), h("p", {}, "Looking …"));
+  found ??= page.ask("findings");
+  found
+    .then((value) => show(section, h("h2", {}, "What would hurt"), findings(value)))
+    .catch((error) => section.append(h("p", { class: "error" }, error.message)));
+  return section;
 }
 
-function findings(catalog) {
-  const list = catalog.findings.map((finding) =>
+function findings(value) {
+  const list = value.findings.map((finding) =>
     h(
       "li",
       { class: finding.severity },
@@ -114,11 +120,10 @@ function findings(catalog) {
     ),
   );
   return h(
-    "section",
+    "div",
     {},
-    h("h2", {}, "What would hurt"),
     list.length ? h("ul", { class: "findings" }, list) : h("p", {}, "Nothing was found."),
-    catalog.more_findings ? h("p", {}, `${number(catalog.more_findings)} more.`) : null,
+    value.more ? h("p", {}, `${number(value.more)} more.`) : null,
   );
 }
 

@@ -3,10 +3,11 @@
 import { catalogView } from "./catalog.js";
 import { counted, h, number, show } from "./dom.js";
 import { foldView } from "./fold.js";
+import { liveView } from "./live.js";
 import { searchView } from "./search.js";
 
-const VIEWS = { catalog: catalogView, search: searchView, fold: foldView };
-const NAMES = { catalog: "Catalog", search: "Search", fold: "Fold" };
+const VIEWS = { catalog: catalogView, search: searchView, fold: foldView, live: liveView };
+const NAMES = { catalog: "Catalog", search: "Search", fold: "Fold", live: "Live" };
 const KEY = "toolfold-token";
 
 const main = document.getElementById("main");
