@@ -492,7 +492,7 @@ def response_items(reply: Says) -> Iterator[dict[str, Any]]:
         }
     for place, call in enumerate(reply.calls, 1):
         yield {
-            "id": f"fc_{place}",
+            "id": f"fc_{call.id or place}",
             "type": "function_call",
             "status": "completed",
             "call_id": call.id,
