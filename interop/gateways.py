@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from processes import TOOLFOLD, listening
+
 __all__ = ["TOOLFOLD", "Gateway", "configured"]
 
-TOOLFOLD = str(Path(sys.executable).parent / "toolfold")
-_ADDRESS = re.compile(r"listening on (http://\S+)")
 _PATIENCE = 30
 
 
@@ -42,41 +36,9 @@ class Gateway:
     @contextmanager
     def listening(self, env: Mapping[str, str] | None = None) -> Generator[str]:
         """Serve over HTTP on a free port; yields the address."""
-        process = subprocess.Popen(
-            [*self.command, "--http", "127.0.0.1:0"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **(env or {})},
-            encoding="utf-8",
-        )
-        log: list[str] = []
-        heard, found = threading.Event(), []
-
-        def read() -> None:
-            assert process.stderr is not None
-            for line in process.stderr:
-                log.append(line)
-                if not found and (match := _ADDRESS.search(line)):
-                    found.append(match[1])
-                    heard.set()
-            heard.set()
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        try:
-            heard.wait(_PATIENCE)
-            assert found, "".join(log)
-            yield found[0]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            out, _ = process.stdout.read() if process.stdout else "", process.wait(_PATIENCE)
-            reader.join(_PATIENCE)
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
-            assert out == "", out
-            assert not [line for line in log if "Traceback" in line], "".join(log)
+        command = [*self.command, "--http", "127.0.0.1:0"]
+        with listening(command, patience=_PATIENCE, env=env, is_heard=True) as address:
+            yield address
 
 
 def configured(

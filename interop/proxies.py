@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from gateways import TOOLFOLD
+from processes import TOOLFOLD, listening
 
 __all__ = ["Proxy", "before"]
 
-_ADDRESS = re.compile(r"listening on (http://\S+)")
 _PATIENCE = 60
 
 
@@ -35,39 +29,10 @@ class Proxy:
         Args:
             port: Where; a free one by default.
         """
-        process = subprocess.Popen(
-            [TOOLFOLD, "proxy", "--config", str(self.config), "--listen", f"127.0.0.1:{port}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=dict(os.environ),
-            encoding="utf-8",
-        )
-        log: list[str] = []
-        heard, found = threading.Event(), []
-
-        def read() -> None:
-            assert process.stderr is not None
-            for line in process.stderr:
-                log.append(line)
-                if not found and (match := _ADDRESS.search(line)):
-                    found.append(match[1].rstrip("/"))
-                    heard.set()
-            heard.set()
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        try:
-            heard.wait(_PATIENCE)
-            assert found, "".join(log)
-            yield found[0]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(_PATIENCE)
-            reader.join(_PATIENCE)
-            if process.stderr is not None:
-                process.stderr.close()
-            assert not [line for line in log if "Traceback" in line], "".join(log)
+        command = [TOOLFOLD, "proxy", "--config", str(self.config)]
+        command += ["--listen", f"127.0.0.1:{port}"]
+        with listening(command, patience=_PATIENCE) as address:
+            yield address.rstrip("/")
 
 
 def before(

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
-from types import TracebackType
-from typing import Any
 from urllib.parse import urlsplit
+
+from local_server import LocalServer
 
 from scripted_model.anthropic_messages import AnthropicMessages
 from scripted_model.exchange import Asked, Dialect, Hang, Json, Play, Refuse
@@ -34,7 +34,7 @@ class Heard:
     body: bytes
 
 
-class ScriptedModel:
+class ScriptedModel(LocalServer):
     """A model server on a free port of this machine.
 
     Args:
@@ -42,6 +42,7 @@ class ScriptedModel:
     """
 
     def __init__(self, play: Play) -> None:
+        super().__init__()
         self._play = play
         self._numbers = count(1)
         self._lock = threading.Lock()
@@ -57,33 +58,36 @@ class ScriptedModel:
         self.left = threading.Event()
         """Set when a client leaves a reply that hangs."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def url(self) -> str:
-        """Where it is, without a path."""
-        return f"http://127.0.0.1:{self._server.server_port}"
-
     @property
     def turns(self) -> list[Asked]:
         """The requests of the conversation: those that offer tools."""
         return [asked for asked in self.asked if asked.tools]
 
-    def __enter__(self) -> ScriptedModel:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def answer(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
+        """Answer a request."""
+        heard = Heard(request.command, request.path, dict(request.headers), body)
+        status, headers, content = self.reply(heard)
+        request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name, value)
+        if isinstance(content, bytes):
+            request.send_header("Content-Length", str(len(content)))
+            request.end_headers()
+            if request.command != "HEAD":
+                request.wfile.write(content)
+            return
+        request.send_header("Transfer-Encoding", "chunked")
+        request.end_headers()
+        for piece in content:
+            request.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        if _HANGS in headers:
+            self.hangs.set()
+            with suppress(OSError):
+                request.connection.recv(1)
+            self.left.set()
+            request.close_connection = True
+            return
+        request.wfile.write(b"0\r\n\r\n")
 
     def reply(self, heard: Heard) -> tuple[int, Mapping[str, str], bytes | Iterator[bytes]]:
         """Return the status, the headers and the body, or its pieces, of an answer."""
@@ -122,41 +126,3 @@ _HANGS = "X-Hangs"
 
 def _bytes(content: Json) -> bytes:
     return json.dumps(content).encode()
-
-
-def _handler(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _serve(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            heard = Heard(self.command, self.path, dict(self.headers), self.rfile.read(length))
-            status, headers, body = model.reply(heard)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            if isinstance(body, bytes):
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(body)
-                return
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            for piece in body:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            if _HANGS in headers:
-                model.hangs.set()
-                with suppress(OSError):
-                    self.connection.recv(1)
-                model.left.set()
-                self.close_connection = True
-                return
-            self.wfile.write(b"0\r\n\r\n")
-
-        do_GET = do_HEAD = do_POST = _serve
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing on standard error."""
-
-    return Handler

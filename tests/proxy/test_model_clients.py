@@ -18,11 +18,7 @@ from runtime.clients.test_responses import *  # noqa: F403
 from support.model_server import ModelServer
 from support.proxies import RunningProxy, proxied
 
-pytestmark = [
-    pytest.mark.slow,
-    # The tests' own model server drops a connection that its client leaves as it is accepted.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
-from support.proxying import Between, Call, Say
+from support.model_server import ModelServer, Says
+from support.proxies import proxied
+from support.proxy_requests import ON, PATHS, request
+from support.proxying import Between, Call, Say, mcp_tools
 from support.sdk_agents import AGENTS, Agent
+from toolfold.config.proxy_settings import Upstream
+from toolfold.runtime.messages import Call as ModelsCall
 
 RENAME = "mcp__files__rename_file"
 SEARCHED = '<tool_call>{"name": "tool_search", "arguments": {"query": "rename a file"}}</tool_call>'
@@ -36,6 +41,22 @@ def test_a_text_that_is_a_call_is_one(dialect: str, streamed: bool) -> None:
     assert len({made.id for made in agent.wire.asked[-1].calls}) == 2
     assert [made.name for made in agent.wire.asked[-1].calls] == ["tool_search", "tool_call"]
     assert sum(report.recovered for report in agent.wire.reports) == 2
+
+
+@every_dialect
+@both_ways
+def test_a_header_says_how_many_calls_of_an_answer_were_text(dialect: str, streamed: bool) -> None:
+    body = request(dialect, stream=streamed, tools=mcp_tools(dialect))
+    wrapped = {"name": RENAME, "arguments": {"path": "a"}}
+    own = ModelsCall("tool_call", json.dumps(wrapped), "call_77")
+    script = Says(SEARCHED), Says(CALLED), Says(SEARCHED), Says(calls=[own])
+    with (
+        ModelServer(*script) as model,
+        proxied(Upstream(name="up", url=model.url, recover=True), settings=ON) as proxy,
+    ):
+        told = [proxy.ask(PATHS[dialect], body).headers for _ in range(2)]
+    assert [one["x-toolfold-rounds"] for one in told] == ["2", "2"]
+    assert [one["x-toolfold-recovered"] for one in told] == ["1", "0"]
 
 
 @every_dialect

@@ -23,6 +23,7 @@ SAID = [{"role": "user", "content": "hi"}]
 HELLO: dict[str, Any] = {"model": "m", "messages": SAID, "max_tokens": 5}
 ASKED: dict[str, Any] = {"model": "m", "input": "hi"}
 CHATTED = tools("openai-chat", "delete_file")
+MESSAGED = tools("anthropic-messages", "delete_file")
 
 
 @contextmanager
@@ -49,6 +50,8 @@ def scoped(
         (RESPONSES, {**ASKED, "tools": [{"type": "mcp", "server_label": "delete_file"}]}, 400),
         (RESPONSES, {**ASKED, "tools": [{"type": "namespace", "name": "a", "tools": [{}]}]}, 400),
         (RESPONSES, {**ASKED, "prompt": {"id": "delete_file"}}, 400),
+        (MESSAGES, {**HELLO, "thread": {"type": "continue", "previous_message_id": "a"}}, 400),
+        (MESSAGES, {**HELLO, "tools": MESSAGED, "thread": {"type": "create"}}, 400),
         ("/v1/messages/batches", {"requests": [{"params": {"tools": CHATTED}}]}, 403),
         ("/v1/chat//completions", {**HELLO, "tools": CHATTED}, 403),
         ("/v1/chat/x/../completions", {**HELLO, "tools": CHATTED}, 400),

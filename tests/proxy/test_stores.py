@@ -60,6 +60,22 @@ def test_a_file_keeps_the_newest(tmp_path: Path) -> None:
     assert store.get("999") == b"x"
 
 
+def test_a_file_stays_within_its_room(tmp_path: Path) -> None:
+    path, room = tmp_path / "history.db", 1024 * 1024
+    store = SqliteStore(path, room=room)
+    for number in range(200):
+        store.put(str(number), bytes(60_000))
+    store.put("huge", bytes(room + 1))
+    store.close()
+    assert path.stat().st_size < 2 * room
+    again = SqliteStore(path, room=room)
+    kept = [number for number in range(200) if again.get(str(number)) is not None]
+    assert kept == list(range(kept[0], 200))
+    assert room / 2 < 60_000 * len(kept) <= room
+    assert again.get("huge") is None
+    again.close()
+
+
 def test_a_file_that_is_closed_or_broken_loses_what_it_is_given(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "history.db")
     store.close()

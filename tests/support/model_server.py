@@ -18,9 +18,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import ascii_lowercase
 from typing import Any, Self
 
 from toolfold.runtime.messages import Call
@@ -162,23 +164,33 @@ class ModelServer:
         self._stop = asyncio.Event()
         tasks: set[asyncio.Task[None]] = set()
 
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.ensure_future(self._connection(reader, writer))
+        def accept() -> None:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            task = asyncio.ensure_future(self._connection(connection))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
+            # One that is cancelled before it begins closes nothing itself.
+            task.add_done_callback(lambda _: connection.close())
 
-        server = await asyncio.start_server(accept, "127.0.0.1", 0)
-        self._port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
+        # asyncio's own server drops what it has accepted and not yet handed over as it closes.
+        with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+            listening.setblocking(False)
+            self._port = listening.getsockname()[1]
+            self._loop.add_reader(listening, accept)
+            self._ready.set()
+            await self._stop.wait()
+            self._loop.remove_reader(listening)
         for task in list(tasks):
             task.cancel()
         while tasks:
             await asyncio.wait(tasks)
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connection(self, connection: socket.socket) -> None:
         self.connections += 1
+        reader, writer = await asyncio.open_connection(sock=connection)
         try:
             while (request := await _received(reader)) is not None:
                 with self._arrived:
@@ -188,10 +200,12 @@ class ModelServer:
                 reply = step(request) if callable(step) else step
                 if not await self._send(_raw(reply, request), reader, writer):
                     return
-        except (ConnectionError, asyncio.CancelledError):
+        except ConnectionError:
             pass
+        except asyncio.CancelledError:
+            writer.transport.abort()
         finally:
-            writer.close()
+            await _closed(writer)
 
     def _step(self) -> Step:
         if not self.script:
@@ -232,6 +246,17 @@ class ModelServer:
         finally:
             leaving.cancel()
             await asyncio.wait([leaving])
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Close a connection, once what is written is sent."""
+    writer.close()
+    try:
+        await writer.wait_closed()
+    except ConnectionError:
+        pass
+    except asyncio.CancelledError:
+        writer.transport.abort()
 
 
 async def _received(reader: asyncio.StreamReader) -> Received | None:
@@ -491,8 +516,10 @@ def response_items(reply: Says) -> Iterator[dict[str, Any]]:
             "content": [part],
         }
     for place, call in enumerate(reply.calls, 1):
+        # Numbered as its call is: no two items of a conversation have the same id.
+        number = call.id.lstrip(f"{ascii_lowercase}_") or place
         yield {
-            "id": f"fc_{place}",
+            "id": f"fc_{number}",
             "type": "function_call",
             "status": "completed",
             "call_id": call.id,

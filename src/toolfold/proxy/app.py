@@ -27,7 +27,7 @@ from toolfold.dispatch.records import (
 )
 from toolfold.dispatch.spans import Spans
 from toolfold.proxy.answering import Answering, Arriving, BrokenAnswerError, until_left
-from toolfold.proxy.complaints import error_body
+from toolfold.proxy.complaints import error_body, said_in
 from toolfold.proxy.customs import ProxyCustoms, keys_in, without_keys
 from toolfold.proxy.exchange import Exchange, ExchangeReport, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
@@ -279,7 +279,7 @@ class _Request:
             return
         opened = await self._opened(self._asked, self._body, choice)
         if isinstance(opened, Refused):
-            self._outcome = "refused"
+            self._outcome, self._error = "refused", said_in(opened.body)
             await self._answering.whole(opened.status, (_JSON,), opened.body)
         elif isinstance(opened, Untouched):
             await relay.untouched(opened.body)

@@ -101,7 +101,10 @@ class ExchangeReport:
     """Calls that went to the client."""
 
     recovered: int = 0
-    """Calls that the model wrote as text."""
+    """Calls that the model wrote as text, ours included."""
+
+    recovered_handed: int = 0
+    """Of those: calls that went to the client."""
 
     restored: int = 0
     """Turns of the history that were put back."""
@@ -113,6 +116,7 @@ class ExchangeReport:
         """Return the headers of ours."""
         return {
             "x-toolfold-rounds": str(self.rounds),
+            "x-toolfold-recovered": str(self.recovered_handed),
             "x-toolfold-prompt-tokens": str(self.usage.prompt),
             "x-toolfold-completion-tokens": str(self.usage.completion),
             "x-toolfold-cached-tokens": str(self.usage.cached),

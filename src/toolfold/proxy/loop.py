@@ -119,6 +119,7 @@ class FoldedExchange:
                 answered.append(one)
         self.report.handed += len(handed)
         self.report.recovered += sum(call.is_text for call in turn.calls)
+        self.report.recovered_handed += sum(one.call.is_text for one in handed)
         if answered and not handed and not turn.is_cut:
             return self._again(turn, answered)
         is_same = len(handed) == len(turn.calls) and all(one.is_same for one in handed)

@@ -22,6 +22,12 @@ from toolfold.proxy.offered import Lowered, name_of, without_name
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
+from toolfold.proxy.threads import (
+    begins_thread,
+    continues_thread,
+    sends_whole_instead,
+    thread_refusal,
+)
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.settings import Settings
 
@@ -116,8 +122,12 @@ class _Opening:
             return self._passed("there is no conversation that can be read")
         if not is_free and (unseen := unseen_tools(request)):
             return self._passed(unseen)
+        if continues_thread(request):
+            return self._passed("the server holds the conversation and its tools")
         if not request.tools and not has_own_search(request):
             return Untouched(self.body, "there are no tools")
+        if begins_thread(request) and is_free and not sends_whole_instead(self.headers):
+            return Untouched(self.body, "the server is to hold the conversation")
         why = self.dialect.why_untouched(request)
         if why:
             return self._thread() if is_free else self._passed(why)
@@ -128,6 +138,8 @@ class _Opening:
             understands = False  # what a scope leaves is said in plain tools
         lowered = spread(request) if understands else self.dialect.lowered(request)
         exchange = self._exchange(lowered)
+        if exchange is not None and begins_thread(request):
+            return Refused(400, thread_refusal())
         return Untouched(self.body, "the gate is closed") if exchange is None else exchange
 
     @property

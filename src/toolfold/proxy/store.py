@@ -77,18 +77,21 @@ class SqliteStore:
 
     Args:
         path: The file.
-        entries: How many entries stay; the oldest leave first.
+        entries: How many entries stay, or a few more; the oldest leave first.
+        room: How many bytes they may have together, or a little more.
 
     Raises:
         OSError: The file cannot be made.
         sqlite3.Error: It is there and no store, or another process holds it.
     """
 
-    def __init__(self, path: Path, entries: int = 100_000) -> None:
+    def __init__(self, path: Path, entries: int = 100_000, room: int = 256 * 1024 * 1024) -> None:
         self._path = path
         self._entries = entries
+        self._room = room
         self._lock = threading.Lock()
         self._puts = 0
+        self._put_bytes = 0
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Conversations are nobody else's business; what stands beside the file is as open as it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -115,6 +118,8 @@ class SqliteStore:
 
     def put(self, key: str, value: bytes) -> None:
         """Keep something under a key, in place of what was there."""
+        if len(value) > self._room:
+            return
         try:
             with self._lock, closing(self._connection.cursor()) as cursor:
                 cursor.execute(
@@ -122,15 +127,39 @@ class SqliteStore:
                     "(?, ?, (SELECT COALESCE(MAX(at), 0) + 1 FROM history))",
                     (key, value),
                 )
-                self._puts += 1
-                if self._puts % 256 == 1:
-                    cursor.execute(
-                        "DELETE FROM history WHERE at <= (SELECT MAX(at) FROM history) - ?",
-                        (self._entries,),
-                    )
+                self._prune(cursor, len(value))
                 self._connection.commit()
         except sqlite3.Error:
             return
+
+    def _prune(self, cursor: sqlite3.Cursor, added: int) -> None:
+        """Take the oldest out, now and then."""
+        is_first = self._puts == 0
+        self._puts += 1
+        self._put_bytes += added
+        if not is_first and self._puts % 256 and self._put_bytes < self._room // 16:
+            return
+        self._put_bytes = 0
+        cursor.execute(
+            "DELETE FROM history WHERE at <= (SELECT MAX(at) FROM history) - ?", (self._entries,)
+        )
+        while (used := self._used(cursor)) > self._room:
+            (count,) = cursor.execute("SELECT COUNT(*) FROM history").fetchone()
+            # As many of the oldest as would leave a tenth of the room, were all of one size.
+            gone = int(count * (1 - 0.9 * self._room / used))
+            cursor.execute(
+                "DELETE FROM history WHERE at <= "
+                "(SELECT at FROM history ORDER BY at LIMIT 1 OFFSET ?)",
+                (gone,),
+            )
+            if gone + 1 >= count:
+                return
+
+    def _used(self, cursor: sqlite3.Cursor) -> int:
+        """Return how many bytes of the file are in use, without reading them."""
+        names = ("page_count", "freelist_count", "page_size")
+        pages, free, size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
+        return (pages - free) * size
 
     def close(self) -> None:
         """Close the file."""

@@ -9,24 +9,20 @@ from collections.abc import Mapping, Sequence
 
 from toolfold._json_values import sendable
 from toolfold.proxy.complaints import error_kind
+from toolfold.proxy.dialects.answers import CUT, StreamedAnswer, WholeAnswer, recovered
 from toolfold.proxy.dialects.events import (
-    EVENT_LIMIT,
-    Beginning,
     event,
     is_taken,
     read_error,
     read_event,
-    reply_of,
     rewritten,
-    value_of,
 )
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.runtime._replies import ReplyText
-from toolfold.runtime.clients._endpoint import Whole
 from toolfold.runtime.clients._openai_reader import KEPT, ChatReader
-from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
+from toolfold.runtime.clients._sse import ServerSentEvent
 from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_array, is_object
 
@@ -35,10 +31,10 @@ __all__ = ["ChatStream", "WholeChat"]
 _DONE = "[DONE]"
 _BETWEEN = "\n\n"
 _FIRST_ROUNDS = ("id", "created", "model", "system_fingerprint", "service_tier")
-_CUT = frozenset({"length", "refused"})
+_ID_PREFIX = "call_"
 
 
-class ChatStream:
+class ChatStream(StreamedAnswer):
     """A streamed answer.
 
     Args:
@@ -46,50 +42,27 @@ class ChatStream:
     """
 
     def __init__(self, recovery: Recovery | None = None) -> None:
-        self._recovery = recovery
+        super().__init__(ChatReader, recovery)
         self._first: dict[str, Json] = {}
         self._last: dict[str, Json] = {}
-        self._round = 0
         self._said = False
-        self._handed = 0
-        self._beginning = Beginning()
         self.begin()
 
     def begin(self) -> None:
         """Begin the next round."""
-        self._round += 1
-        self._events = EventReader(EVENT_LIMIT)
-        self._reader = ChatReader()
+        super().begin()
         self._held: list[bytes] = []
         self._usage: dict[str, Json] | None = None
         self._finish: Json = None
-        self._is_done = self._is_foreign = self._has_calls = False
-        self._says = False
-        self._rest = b""
+        self._is_done = self._has_calls = self._says = False
         self._told: list[str] = []
         self._gate = None if self._recovery is None else ReplyText(self._told.append)
         self._gone = 0
 
-    def receive(self, data: bytes) -> bytes:
-        """Take a piece of a stream; return what the client gets of it now."""
-        try:
-            events = self._events.feed(data)
-        except EventTooLongError:
-            self._is_foreign = True
-            return self._beginning.before(data)
-        return self._beginning.before(b"".join(map(self._event, events)))
-
-    def read(self, body: bytes) -> RoundTurn | None:
-        """Take the end of a round; return what the model said."""
-        self._rest = b"".join(map(self._event, self._events.close()))
-        if self._is_foreign or not (self._reader.is_begun or self._reader.is_ended):
-            return None
-        reply = reply_of(self._reader)
-        if reply is None:
-            return None
-        if self._gate is None or self._recovery is None:
+    def _turn(self, reply: Reply) -> RoundTurn:
+        if self._gate is None:
             return round_turn(reply)
-        calls = recovered(self._recovery, reply)
+        calls = recovered(self._recovery, reply, _ID_PREFIX)
         if not calls:
             self._gate.release()
             self._rest += self._chunk({"content": rest}) if (rest := self._passed()) else b""
@@ -103,11 +76,8 @@ class ChatStream:
         return text
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether the stream had no end, in a round that cannot be passed as it came."""
-        if self._is_foreign or self._reader.is_ended:
-            return self._is_foreign and self._has_calls
-        return self._round > 1 or self._has_calls
+    def _holds_calls(self) -> bool:
+        return self._has_calls
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -125,15 +95,6 @@ class ChatStream:
         if self._usage is not None:
             out.append(event({**self._usage, **self._first}))
         return self._beginning.before(b"".join((*out, b"data: [DONE]\n\n")))
-
-    @property
-    def alias(self) -> tuple[str, str]:
-        """Nothing: no later request speaks of an answer by its id."""
-        return "", ""
-
-    def keep_alive(self) -> bytes:
-        """Return a comment, which every reader of events passes over."""
-        return b": keep-alive\n\n"
 
     def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return the error of an upstream that broke off in mid-stream."""
@@ -230,7 +191,7 @@ class ChatStream:
         return event({**made, **self._first, "choices": [choice]})
 
 
-class WholeChat:
+class WholeChat(WholeAnswer):
     """An answer in one piece.
 
     Args:
@@ -238,44 +199,21 @@ class WholeChat:
     """
 
     def __init__(self, recovery: Recovery | None = None) -> None:
-        self._recovery = recovery
-        self._body = b""
+        super().__init__(ChatReader, recovery)
         self._messages: list[dict[str, Json]] = []
         self._answer: dict[str, Json] = {}
 
-    def begin(self) -> None:
-        """Begin the next round."""
-
-    def receive(self, data: bytes) -> bytes:
-        """Take nothing: the answer comes whole."""
-        return b""
-
-    def read(self, body: bytes) -> RoundTurn | None:
-        """Take an answer; return what the model said."""
-        self._body = body
-        reader = ChatReader()
-        value = value_of(body)
-        if not is_taken(reader, Whole(value)) or (reply := reply_of(reader)) is None:
-            return None
-        choices = value.get("choices") if is_object(value) else None
+    def _turn(self, reply: Reply, answer: dict[str, Json]) -> RoundTurn | None:
+        choices = answer.get("choices")
         if not is_array(choices) or not choices or not is_object(choices[0]):
             return None
         message = choices[0].get("message")
         if not is_object(message):
             return None
-        self._answer = value
-        calls = recovered(self._recovery, reply) if self._recovery is not None else ()
+        self._answer = answer
+        calls = recovered(self._recovery, reply, _ID_PREFIX)
         self._messages.append({**message, "content": None} if calls else message)
         return called_turn(reply, "", calls) if calls else round_turn(reply)
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Never: the answer comes whole."""
-        return False
-
-    def as_it_came(self) -> bytes:
-        """Return the last answer."""
-        return self._body
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the rounds' answers as one."""
@@ -295,15 +233,6 @@ class WholeChat:
         finish = finish_reason(choice.get("finish_reason"), handed)
         made = {**choice, "message": message, "finish_reason": finish}
         return sendable({**self._answer, "choices": [made]})
-
-    @property
-    def alias(self) -> tuple[str, str]:
-        """Nothing: no later request speaks of an answer by its id."""
-        return "", ""
-
-    def keep_alive(self) -> bytes:
-        """Return white space, which may stand before any JSON."""
-        return b"\n"
 
     def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return an error."""
@@ -363,14 +292,7 @@ def round_turn(reply: Reply) -> RoundTurn:
             _record(call, call.name, arguments_text(call.arguments) or "{}") for call in calls
         ]
     text = sendable(message).decode()
-    return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in _CUT)
-
-
-def recovered(recovery: Recovery, reply: Reply) -> tuple[ModelCall, ...]:
-    """Return the calls that a reply wrote as text, where it made none."""
-    if reply.message.calls or reply.stop == "refused":
-        return ()
-    return recovery.calls(reply.message.text, "call_")
+    return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in CUT)
 
 
 def called_turn(reply: Reply, text: str, calls: Sequence[ModelCall]) -> RoundTurn:

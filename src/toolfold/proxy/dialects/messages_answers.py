@@ -11,36 +11,32 @@ from collections.abc import Callable, Sequence
 
 from toolfold._json_values import parse, sendable
 from toolfold.proxy.complaints import error_kind
+from toolfold.proxy.dialects.answers import CUT, StreamedAnswer, WholeAnswer, recovered
 from toolfold.proxy.dialects.events import (
-    EVENT_LIMIT,
-    Beginning,
     event,
     is_taken,
     kind_of,
     place_in,
     read_error,
     read_event,
-    reply_of,
     rewritten,
-    value_of,
 )
 from toolfold.proxy.dialects.held_text import HeldText
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.runtime.clients._anthropic_reader import MessagesReader
-from toolfold.runtime.clients._endpoint import Whole
-from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
+from toolfold.runtime.clients._sse import ServerSentEvent
 from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["MessageStream", "WholeMessage"]
 
-_CUT = frozenset({"length", "refused"})
+_ID_PREFIX = "toolu_"
 _CONTEXT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class MessageStream:
+class MessageStream(StreamedAnswer):
     """A streamed answer.
 
     Args:
@@ -49,46 +45,24 @@ class MessageStream:
     """
 
     def __init__(self, is_open: Callable[[str], bool], recovery: Recovery | None = None) -> None:
-        self._recovery = recovery
+        super().__init__(MessagesReader, recovery)
         self._is_open = is_open
-        self._round = 0
         self._next = 0
-        self._beginning = Beginning()
         self.begin()
 
     def begin(self) -> None:
         """Begin the next round."""
-        self._round += 1
-        self._events = EventReader(EVENT_LIMIT)
-        self._reader = MessagesReader()
+        super().begin()
         self._held: list[tuple[ServerSentEvent, dict[str, Json]]] = []
         self._places: dict[Json, int] = {}
         self._waiting: set[Json] = set()
         self._out: set[str] = set()
         self._context: dict[str, Json] = {}
         self._delta: dict[str, Json] = {}
-        self._is_foreign = False
-        self._rest = b""
         self._gate = None if self._recovery is None else HeldText()
 
-    def receive(self, data: bytes) -> bytes:
-        """Take a piece of a stream; return what the client gets of it now."""
-        try:
-            events = self._events.feed(data)
-        except EventTooLongError:
-            self._is_foreign = True
-            return self._beginning.before(data)
-        return self._beginning.before(b"".join(map(self._event, events)))
-
-    def read(self, body: bytes) -> RoundTurn | None:
-        """Take the end of a round; return what the model said."""
-        self._rest = b"".join(map(self._event, self._events.close()))
-        if self._is_foreign or not (self._reader.is_begun or self._reader.is_ended):
-            return None
-        reply = reply_of(self._reader)
-        if reply is None:
-            return None
-        calls = recovered(self._recovery, reply)
+    def _turn(self, reply: Reply) -> RoundTurn:
+        calls = recovered(self._recovery, reply, _ID_PREFIX)
         if calls:
             return called_turn(reply, calls)
         self._rest += self._released()
@@ -100,11 +74,8 @@ class MessageStream:
         return b"".join(self._placed(*one) for one in held)
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether the stream had no end, in a round that cannot be passed as it came."""
-        if self._is_foreign or self._reader.is_ended:
-            return self._is_foreign and bool(self._waiting)
-        return self._round > 1 or bool(self._waiting)
+    def _holds_calls(self) -> bool:
+        return bool(self._waiting)
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -131,11 +102,6 @@ class MessageStream:
         out.append(event(ended, "message_delta"))
         out.append(event({"type": "message_stop"}, "message_stop"))
         return self._beginning.before(b"".join(out))
-
-    @property
-    def alias(self) -> tuple[str, str]:
-        """Nothing: no later request speaks of an answer by its id."""
-        return "", ""
 
     def keep_alive(self) -> bytes:
         """Return a ping."""
@@ -232,7 +198,7 @@ class MessageStream:
         )
 
 
-class WholeMessage:
+class WholeMessage(WholeAnswer):
     """An answer in one piece.
 
     Args:
@@ -240,8 +206,7 @@ class WholeMessage:
     """
 
     def __init__(self, recovery: Recovery | None = None) -> None:
-        self._recovery = recovery
-        self._body = b""
+        super().__init__(MessagesReader, recovery)
         self._message: dict[str, Json] = {}
         self._seen: list[Json] = []
         self._content: list[Json] = []
@@ -250,31 +215,17 @@ class WholeMessage:
         """Begin the next round: what is no call of this one stays for the client."""
         self._seen += [block for block in self._content if not _is_call(block)]
 
-    def receive(self, data: bytes) -> bytes:
-        """Take nothing: the answer comes whole."""
-        return b""
-
-    def read(self, body: bytes) -> RoundTurn | None:
-        """Take an answer; return what the model said."""
-        self._body = body
-        reader = MessagesReader()
-        message = value_of(body)
-        if not is_taken(reader, Whole(message)) or (reply := reply_of(reader)) is None:
+    def _turn(self, reply: Reply, answer: dict[str, Json]) -> RoundTurn | None:
+        content = answer.get("content")
+        if not is_array(content):
             return None
-        if not is_object(message) or not is_array(message.get("content")):
-            return None
-        self._message, self._content = message, message["content"]
-        calls = recovered(self._recovery, reply)
+        self._message, self._content = answer, content
+        calls = recovered(self._recovery, reply, _ID_PREFIX)
         if not calls:
             return round_turn(reply, frozenset())
-        kept = [block for block in message["content"] if not _is_text(block)]
+        kept = [block for block in content if not _is_text(block)]
         self._content = [*kept, *(_block(call) for call in calls)]
         return called_turn(reply, calls)
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Never: the answer comes whole."""
-        return False
 
     def as_it_came(self) -> bytes:
         """Return the last answer; with what was said before it, where there is anything."""
@@ -295,15 +246,6 @@ class WholeMessage:
         content += [{"type": "text", "text": note}] if note else []
         stop = stop_reason(self._message.get("stop_reason"), handed)
         return sendable({**self._message, "content": content, "stop_reason": stop})
-
-    @property
-    def alias(self) -> tuple[str, str]:
-        """Nothing: no later request speaks of an answer by its id."""
-        return "", ""
-
-    def keep_alive(self) -> bytes:
-        """Return white space, which may stand before any JSON."""
-        return b"\n"
 
     def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return an error."""
@@ -336,14 +278,7 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str]) -> RoundTurn:
     )
     blocks = [block for block in reply.message.native if not _is_blank(block)]
     text = sendable({"role": "assistant", "content": blocks}).decode()
-    return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in _CUT)
-
-
-def recovered(recovery: Recovery | None, reply: Reply) -> tuple[ModelCall, ...]:
-    """Return the calls that a reply wrote as text, where it made none."""
-    if recovery is None or reply.message.calls or reply.stop == "refused":
-        return ()
-    return recovery.calls(reply.message.text, "toolu_")
+    return RoundTurn((text,), calls, reply.message.text, reply.usage, reply.stop in CUT)
 
 
 def called_turn(reply: Reply, calls: Sequence[ModelCall]) -> RoundTurn:

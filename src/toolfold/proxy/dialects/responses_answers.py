@@ -10,37 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolfold._json_values import sendable
+from toolfold.proxy.dialects.answers import CUT, StreamedAnswer, WholeAnswer, recovered
 from toolfold.proxy.dialects.chat_answers import error_record
 from toolfold.proxy.dialects.events import (
-    EVENT_LIMIT,
-    Beginning,
     event,
     is_taken,
     kind_of,
     place_in,
     read_event,
-    reply_of,
     rewritten,
-    value_of,
 )
 from toolfold.proxy.dialects.held_text import HeldText
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.turns import HandedCall, ModelCall, RoundTurn
-from toolfold.runtime.clients._endpoint import Whole
 from toolfold.runtime.clients._responses_reader import ResponsesReader
-from toolfold.runtime.clients._sse import EventReader, EventTooLongError, ServerSentEvent
+from toolfold.runtime.clients._sse import ServerSentEvent
 from toolfold.runtime.model import Reply
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["ResponseStream", "WholeResponse"]
 
-_CUT = frozenset({"length", "refused"})
+_ID_PREFIX = "call_"
 _BEGINNINGS = frozenset({"response.created", "response.in_progress", "response.queued"})
 _ENDINGS = frozenset({"response.completed", "response.incomplete"})
 _NOT_SENT_BACK = ("id", "status")
 
 
-class ResponseStream:
+class ResponseStream(StreamedAnswer):
     """A streamed answer.
 
     Args:
@@ -52,50 +48,28 @@ class ResponseStream:
     def __init__(
         self, is_open: Callable[[str], bool], is_kept: bool, recovery: Recovery | None = None
     ) -> None:
-        self._recovery = recovery
+        super().__init__(ResponsesReader, recovery)
         self._is_open = is_open
         self._is_kept = is_kept
-        self._round = 0
         self._next = 0
         self._sequence = 0
         self._items: dict[int, Json] = {}
         self._ids: list[str] = []
         self._begun: dict[str, Json] = {}
-        self._beginning = Beginning()
         self.begin()
 
     def begin(self) -> None:
         """Begin the next round."""
-        self._round += 1
-        self._events = EventReader(EVENT_LIMIT)
-        self._reader = ResponsesReader()
+        super().begin()
         self._held: list[tuple[ServerSentEvent, dict[str, Json]]] = []
         self._places: dict[Json, int] = {}
         self._waiting: dict[Json, dict[str, Json]] = {}
         self._out: set[str] = set()
         self._end: tuple[ServerSentEvent, dict[str, Json]] | None = None
-        self._is_foreign = False
-        self._rest = b""
         self._gate = None if self._recovery is None else HeldText()
 
-    def receive(self, data: bytes) -> bytes:
-        """Take a piece of a stream; return what the client gets of it now."""
-        try:
-            events = self._events.feed(data)
-        except EventTooLongError:
-            self._is_foreign = True
-            return self._beginning.before(data)
-        return self._beginning.before(b"".join(map(self._event, events)))
-
-    def read(self, body: bytes) -> RoundTurn | None:
-        """Take the end of a round; return what the model said."""
-        self._rest = b"".join(map(self._event, self._events.close()))
-        if self._is_foreign or self._end is None:
-            return None
-        reply = reply_of(self._reader)
-        if reply is None:
-            return None
-        calls = recovered(self._recovery, reply)
+    def _turn(self, reply: Reply) -> RoundTurn:
+        calls = recovered(self._recovery, reply, _ID_PREFIX)
         if calls:
             return called_turn(reply, calls)
         held = self._gate.released() if self._gate is not None else ()
@@ -103,11 +77,16 @@ class ResponseStream:
         return round_turn(reply, self._out, is_kept=self._is_kept)
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether the stream had no end, in a round that cannot be passed as it came."""
-        if self._is_foreign or self._end is not None:
-            return self._is_foreign and bool(self._waiting)
-        return self._round > 1 or bool(self._waiting)
+    def _is_begun(self) -> bool:
+        return self._is_ended
+
+    @property
+    def _is_ended(self) -> bool:
+        return self._end is not None
+
+    @property
+    def _holds_calls(self) -> bool:
+        return bool(self._waiting)
 
     def as_it_came(self) -> bytes:
         """Return what was held back of the round."""
@@ -139,10 +118,6 @@ class ResponseStream:
     def alias(self) -> tuple[str, str]:
         """The id that the client was told at the start, and that of the last round."""
         return (self._ids[0], self._ids[-1]) if self._ids else ("", "")
-
-    def keep_alive(self) -> bytes:
-        """Return a comment, which every reader of events passes over."""
-        return b": keep-alive\n\n"
 
     def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return the error of an upstream that broke off in mid-stream.
@@ -278,7 +253,7 @@ class ResponseStream:
         )
 
 
-class WholeResponse:
+class WholeResponse(WholeAnswer):
     """An answer in one piece.
 
     Args:
@@ -287,9 +262,8 @@ class WholeResponse:
     """
 
     def __init__(self, is_kept: bool, recovery: Recovery | None = None) -> None:
-        self._recovery = recovery
+        super().__init__(ResponsesReader, recovery)
         self._is_kept = is_kept
-        self._body = b""
         self._response: dict[str, Json] = {}
         self._seen: list[Json] = []
         self._output: list[Json] = []
@@ -298,35 +272,17 @@ class WholeResponse:
         """Begin the next round: what is no call of this one stays for the client."""
         self._seen += [item for item in self._output if not _is_call(item)]
 
-    def receive(self, data: bytes) -> bytes:
-        """Take nothing: the answer comes whole."""
-        return b""
-
-    def read(self, body: bytes) -> RoundTurn | None:
-        """Take an answer; return what the model said."""
-        self._body = body
-        reader = ResponsesReader()
-        response = value_of(body)
-        if not is_taken(reader, Whole(response)) or (reply := reply_of(reader)) is None:
+    def _turn(self, reply: Reply, answer: dict[str, Json]) -> RoundTurn | None:
+        output = answer.get("output")
+        if not is_array(output):
             return None
-        if not is_object(response) or not is_array(response.get("output")):
-            return None
-        self._response, self._output = response, response["output"]
-        calls = recovered(self._recovery, reply)
+        self._response, self._output = answer, output
+        calls = recovered(self._recovery, reply, _ID_PREFIX)
         if calls:
-            kept = [item for item in response["output"] if not _is_message(item)]
+            kept = [item for item in output if not _is_message(item)]
             self._output = [*kept, *map(_item, calls)]
             return called_turn(reply, calls)
         return round_turn(reply, frozenset(), is_kept=self._is_kept)
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Never: the answer comes whole."""
-        return False
-
-    def as_it_came(self) -> bytes:
-        """Return the last answer."""
-        return self._body
 
     def finished(self, handed: Sequence[HandedCall], note: str = "") -> bytes:
         """Return the rounds' answers as one."""
@@ -339,15 +295,6 @@ class WholeResponse:
                 output.append(call_item(one, item))
         output += [note_item(note)] if note else []
         return sendable({**self._response, "output": output})
-
-    @property
-    def alias(self) -> tuple[str, str]:
-        """Nothing: the client is told the last round's id."""
-        return "", ""
-
-    def keep_alive(self) -> bytes:
-        """Return white space, which may stand before any JSON."""
-        return b"\n"
 
     def broken(self, message: str, status: int = 502, body: bytes = b"") -> bytes:
         """Return an error."""
@@ -416,14 +363,7 @@ def round_turn(reply: Reply, out: frozenset[str] | set[str], *, is_kept: bool) -
     elif not is_kept and not all(map(_goes_back, items)):
         items = [_unsealed(item) for item in items if item.get("type") != "reasoning"]
     texts = tuple(sendable(item).decode() for item in items)
-    return RoundTurn(texts, calls, reply.message.text, reply.usage, reply.stop in _CUT)
-
-
-def recovered(recovery: Recovery | None, reply: Reply) -> tuple[ModelCall, ...]:
-    """Return the calls that a reply wrote as text, where it made none."""
-    if recovery is None or reply.message.calls or reply.stop == "refused":
-        return ()
-    return recovery.calls(reply.message.text, "call_")
+    return RoundTurn(texts, calls, reply.message.text, reply.usage, reply.stop in CUT)
 
 
 def called_turn(reply: Reply, calls: Sequence[ModelCall]) -> RoundTurn:
