@@ -25,7 +25,7 @@ from toolfold.tool import Json, Tool
 from toolfold.wire import read
 
 __all__ = [
-    "Folding",
+    "FoldOptions",
     "ScopeOf",
     "ShownTool",
     "definition",
@@ -47,7 +47,7 @@ _ORIGIN = Origin()
 
 
 @dataclass(frozen=True)
-class Folding:
+class FoldOptions:
     """How the tools of a framework are folded, whoever the caller is."""
 
     settings: Settings | None = None
@@ -106,7 +106,7 @@ def definition(
     parameters: Mapping[str, Any] | None,
     **more: Json,
 ) -> dict[str, Json]:
-    """Return the record of a framework's tool, as `Folding.fold` takes it.
+    """Return the record of a framework's tool, as `FoldOptions.fold` takes it.
 
     Args:
         name: What the framework calls it.

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Annotated, Any, NotRequired, cast
 
 from toolfold.adapters._folding import (
-    Folding,
+    FoldOptions,
     ScopeOf,
     definition,
     joined_records,
@@ -93,7 +93,7 @@ class FoldToolsMiddleware(AgentMiddleware[FoldState, Any, Any]):
     ) -> None:
         super().__init__()
         self.tools = ()
-        self._folding = Folding(settings, tuple(core), context_length, ranker)
+        self._folding = FoldOptions(settings, tuple(core), context_length, ranker)
         self._scope = scope
 
     # ---- the request to the model, and its reply

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from toolfold.adapters._folding import (
-    Folding,
+    FoldOptions,
     ScopeOf,
     ShownTool,
     definition,
@@ -154,7 +154,7 @@ class FoldedToolset(WrapperToolset[AgentDepsT]):
         aside = {name: tool for name, tool in inner.items() if _is_aside(tool.tool_def)}
         run = self._run
         run.inner = {name: tool for name, tool in inner.items() if name not in aside}
-        folding = Folding(self.settings, tuple(self.core), self.context_length, self.ranker)
+        folding = FoldOptions(self.settings, tuple(self.core), self.context_length, self.ranker)
         folded = run.folded = folding.fold(
             [_record(tool.tool_def) for tool in run.inner.values()],
             scope=scope_for(self.scope, ctx),
