@@ -14,13 +14,15 @@ MORE_READY := $(INTEROP)/more-programs/.ready
 NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 BROWSER := .browser
 BROWSER_READY := $(BROWSER)/.ready
-CODE := src tests bench training docs live interop browser
+ADAPTERS := .adapters
+FRAMEWORKS := $(basename $(notdir $(wildcard frameworks/requirements/*.txt)))
+CODE := src tests bench training docs live interop browser frameworks
 TYPES := types types-Windows types-Darwin
 
 # Tests start hundreds of processes: they find the package compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser conformance clean
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser adapters $(FRAMEWORKS:%=adapter-%) recall conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -75,11 +77,20 @@ interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in 
 browser: $(BROWSER_READY)  ## the inspector in a real browser; skipped where none is installed
 	PYTHONPATH=. $(BROWSER)/bin/python -m pytest browser --timeout 300
 
+adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 2 GB from PyPI
+
+$(FRAMEWORKS:%=adapter-%): adapter-%: $(READY) $(ADAPTERS)/%/.ready
+	if [ -f src/toolfold/adapters/$*.py ]; then $(BIN)/pyright --project $(ADAPTERS)/$*; fi
+	$(ADAPTERS)/$*/bin/python -m pytest -c frameworks/pytest.ini frameworks/test_$*.py
+
+recall: $(FRAMEWORKS:%=$(ADAPTERS)/%/.ready)  ## the frameworks' own searches and ours, on the same requests
+	$(ADAPTERS)/pydantic_ai/bin/python frameworks/recall.py $(ADAPTERS)
+
 conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
 	PYTHONPATH=interop $(BIN)/python -m conformance
 
 clean:
-	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(ADAPTERS) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -116,3 +127,9 @@ $(INTEROP)/%/.ready: interop/%/package.json
 	mkdir -p $(@D)
 	cp $< $(@D)/
 	if command -v npm > /dev/null && $(NPM) --prefix $(@D); then touch $@; else echo "skipped: $< cannot be installed"; fi
+
+$(ADAPTERS)/%/.ready: pyproject.toml frameworks/requirements/%.txt frameworks/pyright.json
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement frameworks/requirements/$*.txt --editable .
+	sed 's/FRAMEWORK/$*/' frameworks/pyright.json > $(@D)/pyrightconfig.json
+	touch $@

@@ -1,0 +1,226 @@
+"""FastMCP's own server over HTTP and its own client, with 207 tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from fastmcp import Client, FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.server.auth import require_scopes
+from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
+from fastmcp.server.middleware import Middleware
+from fastmcp.server.transforms.search import BM25SearchTransform
+from fastmcp.tools.base import Tool as ServerTool
+from fastmcp.tools.base import ToolResult
+from fastmcp.utilities.tests import run_server_async
+from world import BRIDGE, CORE, FOLD, HIDDEN_FROM_READER, READER, World
+
+from toolfold import Scope, Settings, estimate
+from toolfold.adapters.fastmcp import FoldTransform
+
+ISSUE = {"repo": "acme/website", "title": "It is broken"}
+
+
+def clock() -> str:
+    "Say what time it is."
+    return "noon"
+
+
+TOKENS = {
+    "admin": {"client_id": "admin", "scopes": ["write"]},
+    "reader": {"client_id": "reader", "scopes": ["read"]},
+}
+
+
+class WorldTool(ServerTool):
+    world: Any
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        return ToolResult(await self.world.arun(self.name, arguments))
+
+
+def server_of(world: World, *transforms: Any, auth: Any = None, open_to: Scope = READER) -> FastMCP:
+    server = FastMCP("office", auth=auth)
+    for tool in world.tools:
+        server.add_tool(
+            WorldTool(
+                name=tool.name,
+                description=tool.description,
+                parameters=dict(tool.parameters),
+                world=world,
+                auth=None if auth is None or tool in open_to else require_scopes("write"),
+            )
+        )
+    for transform in transforms:
+        server.add_transform(transform)
+    return server
+
+
+def folded() -> FoldTransform:
+    return FoldTransform(FOLD, core=CORE)
+
+
+def run(
+    server: FastMCP, *parts: tuple[str | None, Callable[[Client[Any]], Awaitable[Any]]]
+) -> list:
+    """Serve over HTTP, and let clients with their tokens do something, all at once."""
+
+    async def main() -> list[Any]:
+        async with AsyncExitStack() as stack:
+            url = await stack.enter_async_context(run_server_async(server))
+            clients = [
+                await stack.enter_async_context(Client(url, auth=token)) for token, _ in parts
+            ]
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(part(client))  # type: ignore[arg-type]
+                    for client, (_, part) in zip(clients, parts, strict=True)
+                ]
+            return [task.result() for task in tasks]
+
+    return asyncio.run(main())
+
+
+async def text(client: Client[Any], tool: str, /, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments, raise_on_error=False)
+    return "".join(part.text for part in result.content)
+
+
+def test_a_client_sees_the_bridge_finds_a_tool_and_calls_it() -> None:
+    world = World()
+
+    async def talk(client: Client[Any]) -> tuple[list[str], str, str]:
+        names = [tool.name for tool in await client.list_tools()]
+        found = await text(client, "tool_search", query="open an issue in the tracker")
+        done = await text(client, "tool_call", name="forge__create_issue", arguments=ISSUE)
+        return names, found, done
+
+    ((names, found, done),) = run(server_of(world, folded()), (None, talk))
+
+    assert names == [*CORE, *BRIDGE]
+    assert "forge__create_issue(repo: string" in found
+    assert '"number": 3' in done
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_mistake_is_an_error_with_the_next_step() -> None:
+    async def talk(client: Client[Any]) -> tuple[Any, str, str]:
+        bad = await client.call_tool(
+            "tool_call", {"name": "forge__create_issue", "arguments": {}}, raise_on_error=False
+        )
+        near = await text(client, "tool_call", name="forge__create_isue", arguments=ISSUE)
+        none = await text(client, "tool_search", query="perform an exorcism")
+        return bad, near, none
+
+    world = World()
+    ((bad, near, none),) = run(server_of(world, folded()), (None, talk))
+
+    assert bad.is_error
+    assert "forge__create_issue(repo: string" in bad.content[0].text
+    assert "Did you mean forge__create_issue" in near
+    assert "No tool matches" in none
+    assert world.calls == []
+
+
+def test_a_folded_tool_called_by_its_name_runs() -> None:
+    world = World()
+    ((done),) = run(
+        server_of(world, folded()), (None, lambda c: text(c, "forge__create_issue", **ISSUE))
+    )
+
+    assert '"number": 3' in done
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_two_clients_at_once_each_find_what_they_may_see() -> None:
+    world = World()
+
+    async def talk(client: Client[Any]) -> list[str]:
+        return [
+            await text(client, "tool_search", query="open an issue in the tracker"),
+            await text(client, "tool_describe", name=HIDDEN_FROM_READER),
+            await text(client, "tool_call", name=HIDDEN_FROM_READER, arguments=ISSUE),
+        ]
+
+    server = server_of(world, folded(), auth=StaticTokenVerifier(TOKENS))
+    admin, reader = run(server, ("admin", talk), ("reader", talk))
+
+    assert HIDDEN_FROM_READER in admin[0]
+    assert HIDDEN_FROM_READER not in reader[0]
+    assert "forge__list_issues" in reader[0]
+    for answer in reader[1:]:
+        assert f'"{HIDDEN_FROM_READER}" is not available in this session' in answer
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_client_may_not_call_by_name_what_it_may_not_see() -> None:
+    async def talk(client: Client[Any]) -> str:
+        with pytest.raises(ToolError) as caught:
+            await client.call_tool(HIDDEN_FROM_READER, ISSUE)
+        return str(caught.value)
+
+    world = World()
+    run(server_of(world, folded(), auth=StaticTokenVerifier(TOKENS)), ("reader", talk))
+
+    assert world.calls == []
+
+
+def test_middleware_hears_of_the_real_tool() -> None:
+    heard: list[str] = []
+
+    class Hears(Middleware):
+        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+            heard.append(context.message.name)
+            return await call_next(context)
+
+    server = server_of(World(), folded())
+    server.add_middleware(Hears())
+    run(server, (None, lambda c: text(c, "tool_call", name="forge__create_issue", arguments=ISSUE)))
+
+    assert heard == ["tool_call", "forge__create_issue"]
+
+
+def test_what_is_hidden_by_another_transform_cannot_be_found() -> None:
+    server = server_of(World(), folded())
+    server.disable(names={"forge__create_issue"}, components={"tool"})
+    ((found),) = run(server, (None, lambda c: text(c, "tool_search", query="open an issue")))
+
+    assert "forge__create_issue" not in found
+
+
+def test_below_the_gate_nothing_changes() -> None:
+    async def listed(client: Client[Any]) -> list[Any]:
+        return [tool.model_dump() for tool in await client.list_tools()]
+
+    plain = FastMCP("few")
+    gated = FastMCP("few", transforms=[FoldTransform()])
+    for server in (plain, gated):
+        server.tool(clock)
+
+    assert run(plain, (None, listed)) == run(gated, (None, listed))
+
+
+def test_two_hundred_tools_cost_a_fraction_of_its_own_search_too() -> None:
+    async def tokens(client: Client[Any]) -> int:
+        tools = [t.model_dump(exclude_none=True, by_alias=True) for t in await client.list_tools()]
+        return estimate(str(tools))
+
+    async def found(client: Client[Any]) -> int:
+        name = next(t.name for t in await client.list_tools() if "search" in t.name)
+        return estimate(await text(client, name, query="open an issue in the tracker"))
+
+    plain, ours, theirs = (
+        run(server_of(World(), *transforms), (None, tokens))[0]
+        for transforms in ([], [FoldTransform(FOLD)], [BM25SearchTransform()])
+    )
+    assert plain > 20_000
+    assert ours < plain / 40
+    ours, theirs = (
+        run(server_of(World(), transform), (None, found))[0]
+        for transform in (FoldTransform(Settings(enabled="on")), BM25SearchTransform())
+    )
+    assert ours < theirs / 2

@@ -1,0 +1,351 @@
+"""LangChain's own `create_agent` and LangGraph, before a model by a script, with 207 tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware, ProviderToolSearchMiddleware
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import AIMessage
+from langchain_core.tools import StructuredTool
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command
+from pydantic import BaseModel
+from world import (
+    BRIDGE,
+    CORE,
+    FOLD,
+    HIDDEN_FROM_READER,
+    READER,
+    ModelServer,
+    World,
+    as_responses,
+    asked,
+    call,
+    last_results,
+    says,
+    tool_names,
+    tools_tokens,
+)
+
+from toolfold import EVERYTHING, Scope, Settings
+from toolfold.adapters.langchain import FoldToolsMiddleware
+
+ISSUE = {"repo": "acme/website", "title": "It is broken"}
+SEARCH = asked(1, "tool_search", query="open an issue in the tracker")
+CREATE = asked(2, "tool_call", name="forge__create_issue", arguments=ISSUE)
+DONE = says(text="Done.")
+
+
+@dataclass
+class User:
+    scope: Scope = EVERYTHING
+
+
+def tools_of(world: World) -> list[StructuredTool]:
+    def tool(name: str) -> StructuredTool:
+        async def arun(**arguments: Any) -> str:
+            return await world.arun(name, arguments)
+
+        found = world.tool(name)
+        return StructuredTool(
+            name=name,
+            description=found.description,
+            args_schema=dict(found.parameters),
+            func=lambda **arguments: world.run(name, arguments),
+            coroutine=arun,
+        )
+
+    return [tool(each.name) for each in world.tools]
+
+
+def chat(server: ModelServer) -> ChatOpenAI:
+    return ChatOpenAI(model="any", base_url=server.openai, api_key="key", max_retries=0)
+
+
+def responses(server: ModelServer) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="any",
+        base_url=server.openai,
+        api_key="key",
+        max_retries=0,
+        use_responses_api=True,
+        output_version="responses/v1",
+    )
+
+
+def claude(server: ModelServer) -> ChatAnthropic:
+    return ChatAnthropic(model="any", base_url=server.url, api_key="key", max_retries=0)
+
+
+def folded(settings: Settings = FOLD) -> FoldToolsMiddleware:
+    return FoldToolsMiddleware(settings, scope=lambda runtime: runtime.context.scope, core=CORE)
+
+
+def agent_of(model: Any, world: World, *middleware: Any, **more: Any) -> Any:
+    return create_agent(
+        model,
+        tools_of(world),
+        middleware=[*middleware, folded()],
+        context_schema=User,
+        system_prompt="You help.",
+        **more,
+    )
+
+
+def called(messages: list[Any]) -> list[tuple[str, Any]]:
+    """Return the calls that a request tells the model it made, whatever the API."""
+    found: list[tuple[str, Any]] = []
+    for message in messages:
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        found += [(b["name"], b["input"]) for b in blocks if b.get("type") == "tool_use"]
+        functions = [each["function"] for each in message.get("tool_calls") or ()]
+        functions += [message] if message.get("type") == "function_call" else []
+        found += [(f["name"], json.loads(f["arguments"])) for f in functions]
+    return found
+
+
+def play(model: Any) -> list[Any]:
+    script = [SEARCH, CREATE, DONE]
+    return as_responses(*script) if model is responses else script
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("model", [chat, responses, claude])
+def test_the_model_sees_the_bridge_finds_a_tool_and_calls_it(model: Any, is_async: bool) -> None:
+    world = World()
+    with ModelServer(*play(model)) as server:
+        agent = agent_of(model(server), world)
+        if is_async:
+            state = asyncio.run(agent.ainvoke(user("Report it."), context=User()))
+        else:
+            state = agent.invoke(user("Report it."), context=User())
+
+    assert state["messages"][-1].text == "Done."
+    assert tool_names(server.requests[0]) == [*CORE, *BRIDGE]
+    assert "Not all of your tools are listed" in str(server.requests[0].body)
+    assert "forge__create_issue(repo: string" in last_results(server.requests[1])[0]
+    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert '"number": 3' in last_results(server.requests[2])[0]
+
+
+@pytest.mark.parametrize("model", [chat, responses, claude])
+def test_the_graph_sees_the_real_tool_and_the_model_its_own_words(model: Any) -> None:
+    world = World()
+    with ModelServer(*play(model)) as server:
+        state = agent_of(model(server), world).invoke(user("Report it."), context=User())
+
+    calls = [c for m in state["messages"] if isinstance(m, AIMessage) for c in m.tool_calls]
+    assert [(c["name"], c["args"]) for c in calls[1:]] == [("forge__create_issue", ISSUE)]
+    assert state["messages"][-2].name == "forge__create_issue"
+    body = server.requests[2].body
+    assert called(body.get("messages") or body["input"]) == [
+        ("tool_search", {"query": "open an issue in the tracker"}),
+        ("tool_call", {"name": "forge__create_issue", "arguments": ISSUE}),
+    ]
+
+
+def test_a_streamed_run_folds_and_streams() -> None:
+    world = World()
+    with ModelServer(SEARCH, CREATE, says(text="It is reported now.")) as server:
+        agent = agent_of(
+            ChatOpenAI(model="any", base_url=server.openai, api_key="key", streaming=True), world
+        )
+        pieces = [
+            chunk.text
+            for chunk, _ in agent.stream(user("Report it."), context=User(), stream_mode="messages")
+            if chunk.type == "AIMessageChunk" and chunk.text
+        ]
+
+    assert len(pieces) > 1
+    assert "".join(pieces) == "It is reported now."
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_model_corrects_its_mistakes() -> None:
+    world = World()
+    wrong = [
+        asked(1, "tool_call", name="forge__create_issue", arguments={"title": "x"}),
+        asked(2, "forge__create_isue", **ISSUE),
+    ]
+    with ModelServer(*wrong, CREATE, DONE) as server:
+        state = agent_of(chat(server), world).invoke(user("Report it."), context=User())
+
+    assert state["messages"][-1].text == "Done."
+    assert state["messages"][2].status == "error"
+    assert "forge__create_issue(repo: string" in last_results(server.requests[1])[0]
+    assert "Did you mean forge__create_issue" in last_results(server.requests[2])[0]
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_folded_tool_called_by_its_name_runs() -> None:
+    world = World()
+    with ModelServer(asked(1, "forge__create_issue", **ISSUE), DONE) as server:
+        agent_of(chat(server), world).invoke(user("Report it."), context=User())
+
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_calls_beside_each_other_all_get_their_answers() -> None:
+    world = World()
+    both = says(
+        call("tool_search", "a", query="open an issue"),
+        call("tool_search", "b", query="send a mail"),
+        call("tool_call", "c", name="forge__create_issue", arguments=ISSUE),
+    )
+    with ModelServer(both, DONE) as server:
+        agent = agent_of(chat(server), world, checkpointer=InMemorySaver())
+        config = {"configurable": {"thread_id": "1"}}
+        agent.invoke(user("Report it."), config, context=User())
+        kept = agent.get_state(config).values["toolfold"]
+
+    assert len(last_results(server.requests[1])) == 3
+    assert {"forge__create_issue", "mail__send_mail"} <= set(kept["revealed"])
+
+
+def test_two_conversations_at_once_share_nothing() -> None:
+    world = World()
+
+    async def main() -> None:
+        mine, other = agent_of(chat(one), world), agent_of(chat(two), world)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(mine.ainvoke(user("Report it."), context=User()))
+            group.create_task(other.ainvoke(user("Report it."), context=User(READER)))
+
+    with ModelServer(SEARCH, CREATE, DONE) as one, ModelServer(SEARCH, CREATE, DONE) as two:
+        asyncio.run(main())
+
+    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert HIDDEN_FROM_READER in last_results(one.requests[1])[0]
+    assert HIDDEN_FROM_READER not in last_results(two.requests[1])[0]
+
+
+def test_what_a_user_may_not_use_is_neither_found_called_nor_named() -> None:
+    world = World()
+    script = [
+        SEARCH,
+        asked(2, "tool_describe", name=HIDDEN_FROM_READER),
+        asked(3, "tool_call", name=HIDDEN_FROM_READER, arguments=ISSUE),
+        asked(4, HIDDEN_FROM_READER, **ISSUE),
+        DONE,
+    ]
+    with ModelServer(*script) as server:
+        agent_of(chat(server), world).invoke(user("Report it."), context=User(READER))
+
+    assert world.calls == []
+    answers = [last_results(request)[0] for request in server.requests[1:]]
+    assert HIDDEN_FROM_READER not in answers[0]
+    for answer in answers[1:]:
+        assert f'"{HIDDEN_FROM_READER}" is not available in this session' in answer
+    assert "forge__update_issue" not in str(server.requests[-1].body)
+
+
+def test_a_persons_approval_is_asked_for_the_real_tool_over_a_checkpoint() -> None:
+    world, kept = World(), InMemorySaver()
+    config = {"configurable": {"thread_id": "1"}}
+    approval = HumanInTheLoopMiddleware(interrupt_on={"forge__create_issue": True})
+    with ModelServer(SEARCH, CREATE, DONE) as server:
+        first = agent_of(chat(server), world, approval, checkpointer=kept).invoke(
+            user("Report it."), config, context=User()
+        )
+        (asked_for,) = first["__interrupt__"][0].value["action_requests"]
+        assert (asked_for["name"], asked_for["args"]) == ("forge__create_issue", ISSUE)
+        assert world.calls == []
+        # Another process, as it were: only the checkpoint is the same.
+        state = agent_of(chat(server), world, approval, checkpointer=kept).invoke(
+            Command(resume={"decisions": [{"type": "approve"}]}), config, context=User()
+        )
+
+    assert state["messages"][-1].text == "Done."
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_revealed_tool_stays_listed_over_a_checkpoint() -> None:
+    world, kept = World(), InMemorySaver()
+    config = {"configurable": {"thread_id": "1"}}
+    reveal = Settings(enabled="on", strategy="reveal")
+    with ModelServer(SEARCH, DONE, DONE) as server:
+        for _ in range(2):
+            agent = create_agent(
+                chat(server),
+                tools_of(world),
+                middleware=[FoldToolsMiddleware(reveal)],
+                checkpointer=kept,
+            )
+            agent.invoke(user("Report it."), config)
+
+    assert "forge__create_issue" not in tool_names(server.requests[0])
+    assert "forge__create_issue" in tool_names(server.requests[1])
+    assert tool_names(server.requests[2]) == tool_names(server.requests[1])
+
+
+def test_an_agent_in_a_graph_folds_too() -> None:
+    world = World()
+    with ModelServer(SEARCH, CREATE, DONE) as server:
+        graph = StateGraph(MessagesState, context_schema=User)
+        graph.add_node("agent", agent_of(chat(server), world))
+        graph.add_edge(START, "agent")
+        graph.add_edge("agent", END)
+        state = graph.compile().invoke(user("Report it."), context=User())
+
+    assert state["messages"][-1].text == "Done."
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_typed_answer_stays_typed() -> None:
+    class Report(BaseModel):
+        """What was done."""
+
+        number: int
+
+    world = World()
+    with ModelServer(SEARCH, CREATE, asked(3, "Report", number=3)) as server:
+        agent = agent_of(claude(server), world, response_format=Report)
+        state = agent.invoke(user("Report it."), context=User())
+
+    assert state["structured_response"] == Report(number=3)
+
+
+def test_below_the_gate_nothing_changes() -> None:
+    world = World()
+    few = tools_of(world)[:2]
+    with ModelServer(DONE, DONE) as server:
+        create_agent(chat(server), few).invoke(user("?"))
+        create_agent(chat(server), few, middleware=[FoldToolsMiddleware()]).invoke(user("?"))
+
+    assert server.requests[0].body == server.requests[1].body
+
+
+def test_its_own_search_raises_where_a_provider_has_none_and_ours_does_not() -> None:
+    world = World()
+    with ModelServer(DONE) as server:
+        model = ChatOpenAI(model="any", base_url=server.openai, api_key="key")
+        object.__setattr__(model, "_get_ls_params", lambda **_: {"ls_provider": "ollama"})
+        own = ProviderToolSearchMiddleware(searchable_tools=["forge__create_issue"])
+        with pytest.raises(ValueError, match="server-side tool search"):
+            create_agent(model, tools_of(world), middleware=[own]).invoke(user("?"))
+        state = agent_of(model, world).invoke(user("?"), context=User())
+
+    assert state["messages"][-1].text == "Done."
+
+
+def test_two_hundred_tools_cost_a_fraction() -> None:
+    with ModelServer(DONE, DONE) as server:
+        create_agent(chat(server), tools_of(World())).invoke(user("?"))
+        agent_of(chat(server), World()).invoke(user("?"), context=User())
+
+    plain, less = map(tools_tokens, server.requests)
+    assert plain > 20_000
+    assert less < plain / 30

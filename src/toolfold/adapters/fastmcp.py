@@ -1,0 +1,123 @@
+"""FastMCP: a transform that folds a server's tools, behind its own auth and middleware.
+
+What a client may see is asked of the server on every listing and every call, through its whole
+pipeline: what it may not see, it can neither find nor describe nor call. Calls of folded tools
+go through `server.call_tool`, as any other does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from toolfold.adapters._folding import FoldOptions, definition, missing, resolved, shown_tools
+from toolfold.answer import Answer
+from toolfold.fold import Folded
+from toolfold.prompts import bridge_names
+from toolfold.search import Ranker
+from toolfold.settings import Settings
+from toolfold.tool import Json
+
+try:
+    from fastmcp.server.context import Context
+    from fastmcp.server.dependencies import get_context
+    from fastmcp.server.transforms import GetToolNext
+    from fastmcp.server.transforms.catalog import CatalogTransform
+    from fastmcp.tools.base import Tool as ServerTool
+    from fastmcp.tools.base import ToolResult
+    from fastmcp.utilities.versions import VersionSpec, dedupe_with_versions
+except ImportError as error:
+    raise missing("FastMCP", "fastmcp") from error
+
+__all__ = ["FoldTransform"]
+
+
+class FoldTransform(CatalogTransform):
+    """A transform that lists three tools where a server has many.
+
+    Example:
+        mcp.add_transform(FoldTransform(core=["read_file"]))
+
+    Args:
+        settings: How to fold. A server does not know its clients' models: by default it folds
+            above 10 % of a window of ordinary size; `Settings(enabled="on")` always.
+        core: Names or patterns of tools that are never folded.
+        context_length: The window of the clients' models, in tokens.
+        ranker: How to rank, in place of the settings' choice.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        core: Sequence[str] = (),
+        context_length: int | None = None,
+        ranker: Ranker | None = None,
+    ) -> None:
+        super().__init__()
+        self._folding = FoldOptions(settings, tuple(core), context_length, ranker)
+        self._names = bridge_names((settings or Settings()).bridge_prefix)
+
+    def __repr__(self) -> str:
+        return "FoldTransform()"
+
+    async def transform_tools(self, tools: Sequence[ServerTool]) -> Sequence[ServerTool]:
+        """Return the open tools, and the bridge where others are folded."""
+        newest = {tool.name: tool for tool in dedupe_with_versions(tools, lambda t: t.name)}
+        folded = self._folded(list(newest.values()))
+        if not folded.active:
+            return tools
+        return [
+            self._bridge_tool(shown.name, shown.description, shown.parameters)
+            if shown.is_bridge
+            else newest[shown.name].model_copy(update={"parameters": shown.parameters})
+            for shown in shown_tools(folded)
+        ]
+
+    async def get_tool(
+        self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None
+    ) -> ServerTool | None:
+        """Return one of the bridge's tools, or what the server has of that name."""
+        own = await call_next(name, version=version)
+        if own is not None or name not in self._names.all:
+            return own
+        return self._bridge_tool(name, "", {"type": "object"})
+
+    def _folded(self, tools: Sequence[ServerTool]) -> Folded:
+        return self._folding.fold([_record(tool) for tool in tools])
+
+    def _bridge_tool(self, name: str, description: str, parameters: dict[str, Any]) -> ServerTool:
+        async def answer(arguments: dict[str, Any]) -> ToolResult:
+            return await self._answer(name, arguments, get_context())
+
+        return _BridgeTool(name=name, description=description, parameters=parameters, answer=answer)
+
+    async def _answer(self, name: str, arguments: dict[str, Any], ctx: Context) -> ToolResult:
+        """Answer a call of the bridge over what the client may see now."""
+        folded = self._folded(list(await self.get_tool_catalog(ctx)))
+        outcome = await resolved(folded, name, arguments, folded.session)
+        if isinstance(outcome, Answer):
+            return ToolResult(outcome.text, is_error=outcome.is_error)
+        return await ctx.fastmcp.call_tool(outcome.tool.name, dict(outcome.arguments))
+
+
+class _BridgeTool(ServerTool):
+    """One of the three tools that stand for the folded ones."""
+
+    answer: Callable[[dict[str, Any]], Any]
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        return await self.answer(arguments)
+
+
+def _record(tool: ServerTool) -> dict[str, Json]:
+    annotations = None
+    if tool.annotations is not None:
+        annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True, mode="json")
+    return definition(
+        tool.name,
+        tool.description,
+        tool.parameters,
+        title=tool.title,
+        annotations=annotations,
+    )
