@@ -86,6 +86,23 @@ def test_all_of_it_is_reached_by_the_keyboard_alone(page: Page, demo: str) -> No
     expect(page.locator("p.signature")).to_contain_text("mail__send_mail(")
 
 
+def test_a_recorded_chat_is_read_turn_by_turn(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    chat = [sys.executable, "-m", "toolfold", "chat", "--script", "demo", "--transcript", str(file)]
+    subprocess.run(chat, check=True, capture_output=True)
+    with inspecting("--conversations", str(file)) as link:
+        page.goto(link)
+        page.get_by_role("tab", name="Conversations").click()
+        page.get_by_role("link", name="chat.jsonl").click()
+
+        expect(page.locator(".turn").first).to_contain_text("user")
+        page.locator(".bridge summary").first.click()
+        expect(page.locator(".bridge pre").first).to_be_visible()
+        expect(page.locator(".called a").first).to_be_visible()
+        found = Axe().run(page).response["violations"]
+        assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
+
+
 def test_a_running_gateway_appears_with_its_servers_and_what_they_died_of(
     page: Page, tmp_path: Path
 ) -> None:

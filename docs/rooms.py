@@ -59,9 +59,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("config",),
     ("dispatch",),
     ("runtime", "serve", "adapters"),
-    ("proxy", "inspector"),
+    ("proxy",),
     ("setup", "chat", "demo"),
     ("evaluation",),
+    ("inspector",),
     ("cli",),
     ("__main__",),
 )

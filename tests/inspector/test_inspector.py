@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,12 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from support.running import wait
-from toolfold import Settings, Tool
+from toolfold import CatalogError, Settings, Tool
 from toolfold.catalog import Catalog
 from toolfold.cli import main
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.demo import demo_catalog
 from toolfold.inspector.app import InspectorApp, guarded, new_token
+from toolfold.inspector.conversations import recorded_files
 from toolfold.inspector.inspected import Inspected
 
 TOKEN = new_token()
@@ -50,10 +52,11 @@ def ask(
     method: str = "GET",
     host: str = "127.0.0.1:8790",
     origin: str | None = None,
+    recorded: Sequence[Path] = (),
     **query: str | int | float,
 ) -> Reply:
     inspected = Inspected(catalog or demo_catalog(), Settings(), "the demo catalog")
-    app = guarded(InspectorApp(inspected), "127.0.0.1", TOKEN, ServeSettings())
+    app = guarded(InspectorApp(inspected, recorded=recorded), "127.0.0.1", TOKEN, ServeSettings())
     headers = [(b"host", host.encode())]
     headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
     headers += [(b"origin", origin.encode())] if origin else []
@@ -234,3 +237,58 @@ def test_a_listen_that_is_no_address_says_how_to_write_one() -> None:
 
     assert ran.exit_code != 0
     assert "write HOST:PORT" in ran.output
+
+
+# ---- conversations
+
+
+def test_a_recorded_chat_shows_the_real_calls_with_the_bridge_folded_away(tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    ran = CliRunner().invoke(main, ["chat", "--script", "demo", "--transcript", str(file)])
+    assert ran.exit_code == 0
+
+    listed = ask("/api/conversations", recorded=(file,)).value["conversations"]
+    value = ask("/api/conversation", recorded=(file,), id=0).value
+
+    assert [each["name"] for each in listed] == ["chat.jsonl"]
+    assert value["kind"] == "chat"
+    steps = [step for turn in value["turns"] for step in turn["steps"]]
+    searched = next(step for step in steps if step["tool"] == "tool_search")
+    called = next(step for step in steps if step["kind"] == "call")
+    assert searched["kind"] == "bridge"
+    assert searched["needs"]
+    assert called["tool"] not in ("tool_search", "tool_describe", "tool_call")
+    assert called["tool"] in value["turns"][0]["used"] + value["turns"][1]["used"]
+
+
+def test_a_file_that_is_no_conversation_says_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    file.write_text('{"role": "user", "text": "Hi"}\n{"role": "nobody"}\n')
+
+    reply = ask("/api/conversation", recorded=(file,), id=0)
+
+    assert reply.status == 400
+    assert f"`{file}`, line 2" in reply.value["error"]
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [("1", 404), ("-1", 400), ("x", 400), ("9" * 99, 400)]
+)
+def test_only_conversations_that_were_given_can_be_asked_for(
+    tmp_path: Path, number: str, status: int
+) -> None:
+    assert ask("/api/conversation", recorded=(tmp_path / "a",), id=number).status == status
+
+
+def test_a_folder_is_looked_through_and_a_path_that_is_not_there_is_an_error(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("b.json", "in/a.jsonl", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+
+    found = recorded_files([str(tmp_path)])
+
+    assert [file.name for file in found] == ["b.json", "a.jsonl"]
+    with pytest.raises(CatalogError, match="there is no"):
+        recorded_files([str(tmp_path / "elsewhere")])

@@ -15,6 +15,11 @@ from toolfold.scope import Scope
 @options.scope_options
 @options.live_config_option
 @click.option(
+    "--conversations", "recorded", metavar="PATH", multiple=True,
+    help="Show conversations: what `chat --transcript`, `ab` or `proxy --save` wrote, a file or a "
+    "folder; repeatable",
+)  # fmt: skip
+@click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:0",
     help="Where to listen, on this machine  [default: 127.0.0.1, a free port]",
 )  # fmt: skip
@@ -24,6 +29,7 @@ def command(
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     config: str | None,
+    recorded: tuple[str, ...],
     listen: str,
     no_browser: bool,
 ) -> None:
@@ -37,9 +43,12 @@ def command(
     Examples:
       toolfold inspect
       toolfold inspect --config .mcp.json
+      toolfold inspect --conversations traffic/
       toolfold inspect --catalog tools.json --listen 127.0.0.1:8790 --no-browser
     """
     from toolfold.inspector._run_inspector import run_inspector
+    from toolfold.inspector.app import InspectorApp
+    from toolfold.inspector.conversations import recorded_files
     from toolfold.inspector.inspected import Inspected
 
     opened = options.open_tools(catalog, config)
@@ -48,8 +57,10 @@ def command(
         title = str(opened.live.path)
     else:
         title = "the demo catalog" if opened.file is None else opened.file
-    inspected = Inspected(found, opened.settings, title)
-    run_inspector(inspected, _address(listen), state_folders(config), opens=not no_browser)
+    app = InspectorApp(
+        Inspected(found, opened.settings, title), state_folders(config), recorded_files(recorded)
+    )
+    run_inspector(app, _address(listen), opens=not no_browser)
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import webbrowser
-from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Thread
 
 import click
@@ -15,7 +13,6 @@ import click
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.inspector.app import InspectorApp, guarded, new_token
-from toolfold.inspector.inspected import Inspected
 from toolfold.serve._shutdown import StopSignal, stopping
 from toolfold.serve.http.guard import is_loopback
 
@@ -25,15 +22,12 @@ PARTING = 1.0
 """How long answers under way have to end, in seconds."""
 
 
-def run_inspector(
-    inspected: Inspected, address: tuple[str, int], states: Sequence[Path], *, opens: bool
-) -> None:
+def run_inspector(app: InspectorApp, address: tuple[str, int], *, opens: bool) -> None:
     """Show a catalog in the browser until a signal comes.
 
     Args:
-        inspected: What to show.
+        app: What to show.
         address: The host and the port; 0 takes a free one.
-        states: The folders in which running gateways and proxies keep their state.
         opens: Whether to open the browser.
 
     Raises:
@@ -46,8 +40,7 @@ def run_inspector(
             hint="listen on 127.0.0.1, and use a tunnel such as `ssh -L` from elsewhere",
         )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    app = InspectorApp(inspected, states)
-    Thread(target=inspected.warm, name="warming", daemon=True).start()
+    Thread(target=app.warm, name="warming", daemon=True).start()
     with stopping() as stop:
         asyncio.run(_until_stopped(app, address, stop, opens=opens))
 

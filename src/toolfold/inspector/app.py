@@ -21,6 +21,7 @@ from toolfold._json_values import compact
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.errors import ToolfoldError
 from toolfold.inspector import views
+from toolfold.inspector.conversations import conversation_view, conversations_view
 from toolfold.inspector.inspected import Inspected
 from toolfold.serve.http.customs import AsgiScope, Customs, Send
 from toolfold.serve.http.guard import Guard, Hosts, Origins
@@ -39,7 +40,7 @@ _KINDS = {
 }
 _NAMES = (
     "inspector.css", "icon.svg", "inspector.js", "dom.js", "treemap.js", "catalog.js",
-    "search.js", "fold.js", "live.js",
+    "search.js", "fold.js", "conversations.js", "live.js",
 )  # fmt: skip
 _FILES = {"/": "index.html", **{f"/{name}": name for name in _NAMES}}
 _POLICY = (
@@ -74,6 +75,13 @@ class _Question(NamedTuple):
             raise _BadQuestionError(f"`{name}` is missing")
         return self.values[name]
 
+    def number(self, name: str) -> int:
+        """Return a number that must be there."""
+        text = self.text(name)
+        if not text.isascii() or not text.isdigit() or len(text) > 9:
+            raise _BadQuestionError(f"`{name}` is {text!r}: write a number")
+        return int(text)
+
     def options(self, **kinds: Callable[[str], Any]) -> dict[str, Any]:
         """Return those of some options that are given, each as its kind."""
         found: dict[str, Any] = {}
@@ -92,20 +100,30 @@ class InspectorApp:
     Args:
         inspected: What it looks at.
         states: The folders in which running gateways and proxies keep their state.
+        recorded: The files of conversations.
     """
 
-    def __init__(self, inspected: Inspected, states: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, inspected: Inspected, states: Sequence[Path] = (), recorded: Sequence[Path] = ()
+    ) -> None:
         self._inspected = inspected
         self._states = states
+        self._recorded = recorded
         self._views: dict[str, Callable[[_Question], Any]] = {
             "/api/catalog": lambda _: views.catalog_view(self._inspected),
             "/api/findings": lambda _: views.findings_view(self._inspected),
+            "/api/conversations": lambda _: conversations_view(self._recorded),
+            "/api/conversation": lambda q: conversation_view(self._recorded, q.number("id")),
             "/api/live": lambda _: views.live_view(self._states),
             "/api/tool": lambda q: views.tool_view(self._inspected, q.text("name")),
             "/api/search": self._search,
             "/api/why-not": self._why_not,
             "/api/fold": self._fold,
         }
+
+    def warm(self) -> None:
+        """Have ready what the first look would wait for."""
+        self._inspected.warm()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -137,7 +155,7 @@ class InspectorApp:
             _log.exception("the view %s failed", path)
             return 500, _error("this view failed; the terminal says why")
         if found is None:
-            return 404, _error("no tool of the catalog has this name")
+            return 404, _error("there is none of this name")
         return 200, compact(found).encode("utf-8", "backslashreplace")
 
     def _search(self, question: _Question) -> views.Values:

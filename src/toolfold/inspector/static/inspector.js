@@ -1,13 +1,14 @@
 // The page: which view is shown, and the one way to ask the server.
 
 import { catalogView } from "./catalog.js";
+import { conversationsView } from "./conversations.js";
 import { counted, h, number, show } from "./dom.js";
 import { foldView } from "./fold.js";
 import { liveView } from "./live.js";
 import { searchView } from "./search.js";
 
-const VIEWS = { catalog: catalogView, search: searchView, fold: foldView, live: liveView };
-const NAMES = { catalog: "Catalog", search: "Search", fold: "Fold", live: "Live" };
+const VIEWS = { catalog: catalogView, search: searchView, fold: foldView, conversations: conversationsView, live: liveView };
+const NAMES = { catalog: "Catalog", search: "Search", fold: "Fold", conversations: "Conversations", live: "Live" };
 const KEY = "toolfold-token";
 
 const main = document.getElementById("main");
