@@ -7,6 +7,7 @@ stands in what the user or a tool said: whoever can write there could else make 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 
 from toolfold._json_values import compact, parse
@@ -16,7 +17,10 @@ from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["Recovery"]
 
-_SPOKEN_BY_THE_MODEL = ("assistant",)
+_DECODER = json.JSONDecoder()
+_QUOTED_AT_MOST = 3
+"""How many texts in texts are looked into."""
+
 _QUOTING = str.maketrans("", "", "\\\"'")
 
 
@@ -31,9 +35,10 @@ class Recovery:
 
     def __init__(self, is_known: Callable[[str], bool], items: Sequence[Json], seed: str) -> None:
         self._is_known = is_known
-        self._items = items
+        self._items = [item for item in items if not _is_models(item)]
         self._seed = seed
         self._said: str | None = None
+        self._given: list[dict[str, Json]] | None = None
         self._made = 0
 
     def calls(self, text: str, prefix: str) -> tuple[ModelCall, ...]:
@@ -61,13 +66,19 @@ class Recovery:
         return _bare(text) in self._others
 
     def _stood_with(self, name: str, arguments: str) -> bool:
-        bare = _bare(arguments)
-        if len(bare) > 2 and bare in self._others and _bare(name) in self._others:
+        bare, inner = _bare(arguments), parse(arguments)
+        if inner and _bare(name) in self._others and (bare in self._others or self._gave(inner)):
             return True
         # What somebody wrote as a call of a tool is one, too, when our own call holds it.
-        inner = parse(arguments)
         own, held = (inner.get("name"), inner.get("arguments")) if is_object(inner) else ("", None)
         return isinstance(own, str) and is_object(held) and self._stood_with(own, compact(held))
+
+    def _gave(self, arguments: Json) -> bool:
+        """Whether others gave an object of this value, in whatever order and white space."""
+        if self._given is None:
+            self._given = [value for text in _texts(self._items) for value in objects_in(text)]
+            self._given += _objects(self._items)
+        return any(value == arguments for value in self._given)
 
     @property
     def _others(self) -> str:
@@ -77,19 +88,54 @@ class Recovery:
         return self._said
 
 
+def objects_in(text: str, depth: int = 0) -> Iterator[dict[str, Json]]:
+    """Yield the JSON objects that stand in a text, those in them, and those in texts of theirs."""
+    forms = {text, text.replace('\\"', '"'), text.replace("'", '"')} if depth == 0 else {text}
+    for form in forms:
+        at = form.find("{")
+        while at >= 0:
+            try:
+                value, end = _DECODER.raw_decode(form, at)
+            except (ValueError, RecursionError):
+                end = at + 1
+            else:
+                yield from _objects(value)
+                if depth < _QUOTED_AT_MOST:
+                    for inner in _texts(value):
+                        yield from objects_in(inner, depth + 1)
+            at = form.find("{", end)
+
+
+def _objects(value: Json) -> Iterator[dict[str, Json]]:
+    """Yield the objects in a value, itself among them."""
+    if is_object(value):
+        yield value
+        for inner in value.values():
+            yield from _objects(inner)
+    elif is_array(value):
+        for inner in value:
+            yield from _objects(inner)
+
+
+def _is_models(item: Json) -> bool:
+    """Whether an item of a conversation is what the model said."""
+    if not is_object(item):
+        return False
+    return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
+
+
 def _bare(text: str) -> str:
     """Return a text without what changes when it is quoted: white space, quotes, backslashes."""
     return "".join(text.translate(_QUOTING).split())
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """Yield the texts in a value, but for what the model said."""
+    """Yield the texts in a value."""
     if isinstance(value, str):
         yield value
     elif is_object(value):
-        if value.get("role") not in _SPOKEN_BY_THE_MODEL:
-            for inner in value.values():
-                yield from _texts(inner)
+        for inner in value.values():
+            yield from _texts(inner)
     elif is_array(value):
         for inner in value:
             yield from _texts(inner)
