@@ -8,6 +8,8 @@ Example:
     folded.resolve(name, arguments)   # what its call comes to
 """
 
+from typing import TYPE_CHECKING, Any
+
 from toolfold.answer import Answer, Hit, Invocation
 from toolfold.catalog import Catalog
 from toolfold.errors import (
@@ -22,9 +24,12 @@ from toolfold.errors import (
 from toolfold.fold import Folded, Report, fold
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.session import Session, SessionStore
-from toolfold.settings import Reranker, Settings, load_settings
+from toolfold.settings import Reranker, Settings
 from toolfold.tokens import TokenCounter, estimate, exact_counter
 from toolfold.tool import Json, Policy, Shape, Tool
+
+if TYPE_CHECKING:
+    from toolfold.settings import load_settings
 
 __all__ = [
     "EVERYTHING",
@@ -56,3 +61,12 @@ __all__ = [
     "fold",
     "load_settings",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return `load_settings`: who passes settings as arguments does not pay for the loader."""
+    if name != "load_settings":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from toolfold.settings.load import load_settings
+
+    return load_settings

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from toolfold._bounds import cut, first_sentence, sentences
 from toolfold._memo import Memo
@@ -47,17 +48,19 @@ _SUMMARIES, _FEW_WORDS = _texts(), _texts()
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
-def _any_of(*patterns: str) -> re.Pattern[str]:
+@cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what finds any of some patterns; it is compiled when it is first needed."""
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_DEPRECATED = _any_of(
+_DEPRECATED = (
     r"\b(?:deprecated|obsolete|superseded|discontinued)\b",
     r"\bno longer (?:maintained|supported|works?)\b",
     r"\b(?:veraltet|obsolète|obsolet[oa])\b",
     r"已弃用|已废弃|已棄用|非推奨|廃止",
 )
-_NARROWS = _any_of(
+_NARROWS = (
     r"\b(?:do not|don['’]t|never|must not|cannot|should not) (?:be )?(?:use|call|run|invoke)d?\b",
     r"\A(?:this is |it is )?not (?:for|meant|intended)\b",
     r"\bwhen not to use\b",
@@ -74,13 +77,13 @@ _NARROWS = _any_of(
     r"\bne pas utiliser\b|\bn['’]utilisez pas\b|\bno (?:usar|utilizar)\b|\ben su lugar\b",
     r"不要使用|请勿|請勿|仅用于|僅用於|使用しない|代わりに",
 )
-_REFUSED = _any_of(
+_REFUSED = (
     r"\b(?:do not|don['’]t|never|must not|cannot|should not) (?:use|call|run|invoke) (?:this|it)\b",
     r"\b(?:use|call|run|invoke) (?:this|it)(?: \w+)? only\b",
     r"\bonly (?:use|call|run|invoke) (?:this|it)\b",
     r"\b(?:required|able|allowed|possible|trying) to (?:use|call|run|invoke) (?:this|it)\b",
 )
-_PROMOTES = _any_of(
+_PROMOTES = (
     r"\balways\b",
     r"\b(?:use|call|run|invoke|prefer|choose) (?:this|it|me)\b",
     r"\b(?:any|every|all) (?:others?|tools?)\b",
@@ -109,7 +112,7 @@ def summary(description: str, name: str = "") -> str:
     rules = list(dict.fromkeys(_rules(description, name)))
     if not rules:
         return first
-    rules.sort(key=lambda rule: _DEPRECATED.search(rule) is None)
+    rules.sort(key=lambda rule: _any_of(_DEPRECATED).search(rule) is None)
     told = _told(rules, max(2 * _SHARE - len(first), _SHARE))
     return f"{cut(first, 2 * _SHARE - len(told))} {told}"
 
@@ -160,7 +163,7 @@ def _rules(description: str, name: str) -> Iterator[str]:
 
 
 def _decides(clause: str) -> bool:
-    return (_DEPRECATED.search(clause) or _NARROWS.search(clause)) is not None
+    return (_any_of(_DEPRECATED).search(clause) or _any_of(_NARROWS).search(clause)) is not None
 
 
 def _speaks_for_itself(rule: str, name: str) -> bool:
@@ -168,4 +171,4 @@ def _speaks_for_itself(rule: str, name: str) -> bool:
     is_identifier = "_" in name or "-" in name
     if is_identifier and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", rule, re.IGNORECASE):
         return True
-    return _PROMOTES.search(_REFUSED.sub("", rule)) is not None
+    return _any_of(_PROMOTES).search(_any_of(_REFUSED).sub("", rule)) is not None

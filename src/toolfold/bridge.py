@@ -14,14 +14,10 @@ from typing import Literal, NamedTuple
 
 from toolfold import prompts
 from toolfold._bounds import visible
-from toolfold._companions import companions
 from toolfold._composition import ComposedNeed, composed, is_weak, kept
-from toolfold._missed import missed
 from toolfold._queries import WRAPPING, is_literal, names_of, needs_of, tool_named
 from toolfold._render import describe_text, fitting, names_text
-from toolfold._search_page import search_text
 from toolfold._signature import signature
-from toolfold._suggestions import suggested
 from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Hit, Invocation
 from toolfold.arguments import check, compiles_at_once, read_arguments
@@ -216,6 +212,10 @@ class Bridge:
     def _search(
         self, strategy: Strategy, arguments: Mapping[str, Json], session: Session
     ) -> Answer:
+        # What only a search needs is read with the first one.
+        from toolfold._companions import companions
+        from toolfold._search_page import search_text
+
         query = arguments.get("query", arguments.get("queries"))
         # Whatever is asked for first, what any later search needs is there after it.
         self.catalog.warm()
@@ -295,6 +295,8 @@ class Bridge:
         """
         if not self.absent:
             return ""
+        from toolfold._missed import missed
+
         needs = [one.need.text for one in found]
         # Not all may be named: those that the search speaks of come first.
         away = sorted(self.absent, key=lambda a: not any(map(a.is_named_in, needs)))
@@ -424,6 +426,8 @@ class Bridge:
 
     def near(self, name: str, arguments: Json = None) -> tuple[Tool, ...]:
         """Return the tools that a name may mean which none has, the likeliest first."""
+        from toolfold._suggestions import suggested
+
         floor, ranker = self.settings.relevance_floor, self._embedded_ranker
         found = suggested(self.catalog, name, ranker, arguments=arguments, floor=floor)
         away = {source.name for source in self.absent if source.owns(name)}

@@ -70,7 +70,16 @@ class Catalog:
         NameClashError: Two tools have one name, or one name on the wire.
     """
 
-    __slots__ = ("_by_name", "_by_wire", "_configured", "_fingerprint", "_forms", "_tools")
+    __slots__ = (
+        "_by_name",
+        "_by_wire",
+        "_configured",
+        "_fingerprint",
+        "_forms",
+        "_last_meant",
+        "_sources",
+        "_tools",
+    )
 
     def __init__(self, tools: Iterable[Tool], *, configured: Iterable[str] = ()) -> None:
         self._tools = tuple(tools)
@@ -82,6 +91,9 @@ class Catalog:
             _raise_clash(self._tools)
         self._forms: _Forms | None = None
         self._fingerprint: str | None = None
+        self._sources: Mapping[str, int] | None = None
+        # The text that was asked for last, and what it means: a search asks several times.
+        self._last_meant: tuple[str, Tool | None] | None = None
 
     @classmethod
     def read(cls, tools: Iterable[object], *, source: str | None = None) -> Catalog:
@@ -125,11 +137,13 @@ class Catalog:
     @property
     def sources(self) -> Mapping[str, int]:
         """The sources there are, by name, each with its number of tools."""
-        counts: dict[str, int] = {}
-        for tool in self._tools:
-            if tool.source is not None:
-                counts[tool.source] = counts.get(tool.source, 0) + 1
-        return MappingProxyType(dict(sorted(counts.items())))
+        if self._sources is None:
+            counts: dict[str, int] = {}
+            for tool in self._tools:
+                if tool.source is not None:
+                    counts[tool.source] = counts.get(tool.source, 0) + 1
+            self._sources = MappingProxyType(dict(sorted(counts.items())))
+        return self._sources
 
     @property
     def configured(self) -> frozenset[str]:
@@ -194,6 +208,13 @@ class Catalog:
         That is the one that would run; else the one whose bare name, or name with its source
         before it, this is, if there is just one.
         """
+        # One attribute, so that threads never see the text of one beside the tool of another.
+        last = self._last_meant
+        if last is None or last[0] != name:
+            last = self._last_meant = (name, self._meant(name))
+        return last[1]
+
+    def _meant(self, name: str) -> Tool | None:
         tool = self.find(name)
         if tool is not None or _NOT_IN_NAMES.search(name):
             return tool

@@ -200,6 +200,28 @@ def test_folding_imports_neither_the_validator_nor_yaml_nor_click() -> None:
     assert loaded == "[]"
 
 
+def test_importing_toolfold_reads_nothing_that_only_a_search_or_a_settings_file_needs() -> None:
+    loaded = python(
+        "import sys, toolfold;"
+        "print([n for n in ('settings.load', 'settings.file', 'settings.block', 'search._text',"
+        " 'search._clauses', 'search.hybrid', '_companions', '_search_page', '_suggestions',"
+        " '_missed', 'sources', 'dispatch', 'config') if f'toolfold.{n}' in sys.modules])"
+    )
+
+    assert loaded == "[]"
+
+
+def test_what_is_read_when_first_asked_for_is_there_under_its_name() -> None:
+    said = python(
+        "import toolfold, toolfold.search, toolfold.settings;"
+        "from toolfold import *;"
+        "print(load_settings is toolfold.settings.load_settings, toolfold.search.clauses('a b'),"
+        " hasattr(toolfold, 'no_such_name'), hasattr(toolfold.settings, 'no_such_name'))"
+    )
+
+    assert said == "True ['a b'] False False"
+
+
 def test_nothing_reaches_for_the_network_or_writes_a_file_at_import() -> None:
     code = """
 import sys

@@ -4,10 +4,14 @@ Nothing here knows where tools come from or what a model will read. `Ranker`, `S
 and `Match` are what a ranker of your own is made of: pass it to `fold`.
 """
 
-from toolfold.search._clauses import clauses
+from typing import TYPE_CHECKING, Any
+
 from toolfold.search.choice import RANKERS, chosen_ranker
 from toolfold.search.index import index_of, is_indexed
 from toolfold.search.ranker import Match, Ranker, Searcher, may_wait
+
+if TYPE_CHECKING:
+    from toolfold.search._clauses import clauses
 
 __all__ = [
     "RANKERS",
@@ -20,3 +24,12 @@ __all__ = [
     "is_indexed",
     "may_wait",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return `clauses`, which reads what only a search needs."""
+    if name != "clauses":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from toolfold.search._clauses import clauses
+
+    return clauses

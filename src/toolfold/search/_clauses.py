@@ -19,9 +19,10 @@ CLAUSES_AT_MOST = 6
 _QUERY_LIMIT = 4_000
 _BLANKS = re.compile(r"[ \t]+")
 _BREAK = re.compile(
-    r"(?<=[.;?!])\s+|\n+|;\s*"
+    # All begin with one of these: where none stands, nothing else is tried.
+    r"(?=[\s,;])(?:(?<=[.;?!])\s+|\n+|;\s*"
     r"|,?\s+(?:and then|and also|as well as|after that|additionally|also|then|plus|and)\s+"
-    r"|,\s+(?=\w+\s)",
+    r"|,\s+(?=\w+\s))",
     re.IGNORECASE,
 )
 _OPENING = re.compile(

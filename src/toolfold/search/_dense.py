@@ -85,9 +85,9 @@ class Table:
         import numpy as np
 
         rows, vectors = self._request(text)
-        if not rows:
+        if not len(rows):
             return np.zeros(self.dimensions, np.float32)
-        vector = self._query_weights[rows] @ vectors
+        vector = self._query_weights.take(rows) @ vectors
         return vector / max(sqrt(float(vector @ vector)), 1e-6)
 
     def words(self, text: str) -> WordVectors:
@@ -95,18 +95,19 @@ class Table:
         import numpy as np
 
         rows, vectors = self._request(text)
-        places = {row: i for i, row in enumerate(rows)}
+        places = {row: i for i, row in enumerate(rows.tolist())}
         if len(places) < len(rows):
-            rows, vectors = list(places), vectors[list(places.values())]
+            kept = list(places.values())
+            rows, vectors = rows[kept], vectors[kept]
         lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), np.float32(1e-6))
-        mass = self._query_mass[rows] * lengths
+        mass = self._query_mass.take(rows) * lengths
         return WordVectors(vectors, lengths, mass / max(float(mass.sum()), 1e-6))
 
-    def _read(self, text: str) -> tuple[list[int], NDArray[np.float32]]:
+    def _read(self, text: str) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         import numpy as np
 
-        rows = self._pieces.rows(text, _QUERY_LIMIT)
-        return rows, self._vectors[rows].astype(np.float32)
+        rows = np.array(self._pieces.rows(text, _QUERY_LIMIT), dtype=np.intp)
+        return rows, self._vectors.take(rows, axis=0).astype(np.float32)
 
     def names(self, names: Sequence[str]) -> NDArray[np.float32]:
         """Return the unit vectors of tools' names, one a row; zero where no word is known."""

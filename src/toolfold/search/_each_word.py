@@ -83,10 +83,12 @@ class EachWord:
             tools: The tools' unit vectors, one a row.
             places: The tools' places in the list.
         """
+        import numpy as np
+
         words = self._model.words(text)
         near = words.vectors @ tools.T  # cosines, but for the lengths
         return WordEvidence(
-            against=words.shares / words.lengths @ near.clip(max=0),
+            against=words.shares / words.lengths @ np.minimum(near, 0),
             met=words.shares @ (near > MET * words.lengths[:, None]),
             name_cosine=self._name_vectors(places) @ vector,
         )
@@ -99,8 +101,8 @@ class EachWord:
             empty = np.zeros((len(self._names), self._model.names([]).shape[1]), np.float32)
             kept = self._kept = (empty, np.zeros(len(self._names), dtype=bool))
         vectors, made = kept
-        missing: list[int] = places[~made[places]].tolist()
-        if missing:
+        if not made.take(places).all():
+            missing: list[int] = places[~made[places]].tolist()
             vectors[missing] = self._model.names([self._names[i] for i in missing])
             made[missing] = True
-        return vectors[places]
+        return vectors.take(places, axis=0)

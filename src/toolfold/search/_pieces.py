@@ -18,6 +18,8 @@ NUMBER = "[NUM]"
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile("[A-Za-z0-9][A-Z]")
+"""What every change of case inside a word holds."""
 _COMPOUND = re.compile(r"(?<![^\W_])[A-Z][a-z]+[A-Z]+[a-z]*(?![^\W_])")
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
@@ -35,9 +37,10 @@ def words(text: str, whole: Container[str] = ()) -> list[str]:
         whole: Words that are not split: `github` leaves `GitHub` as it is.
     """
     text = text[:_TEXT_LIMIT]
-    if whole and not (text.islower() or text.isupper()):
-        text = _COMPOUND.sub(lambda m: m[0].lower() if m[0].lower() in whole else m[0], text)
-    text = _CAMEL.sub(" ", text)
+    if _HUMP.search(text):
+        if whole and not text.isupper():
+            text = _COMPOUND.sub(lambda m: m[0].lower() if m[0].lower() in whole else m[0], text)
+        text = _CAMEL.sub(" ", text)
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in decomposed if not unicodedata.combining(c))

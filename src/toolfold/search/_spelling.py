@@ -41,6 +41,8 @@ class Spelling:
     def spelt(self, query: str) -> str:
         """Return the request in the words of the tools; itself where nothing is to be changed."""
         tokens = list(islice(_TOKEN.finditer(query), _WORDS_AT_MOST))
+        words = [token[0].lower() for token in tokens]
+        held = [self._is_held(stem(word)) for word in words]
         changes: list[tuple[int, int, str]] = []
         strange: list[re.Match[str]] = []
         skip = False
@@ -48,14 +50,21 @@ class Spelling:
             if skip:
                 skip = False
                 continue
-            word = token[0]
-            after = tokens[place + 1] if place + 1 < len(tokens) else None
-            if after and after.start() == token.end() + 1 and self._are_one(query, token, after):
-                changes.append((token.start(), after.end(), f"{word}{after[0]}".lower()))
+            after = place + 1
+            # What the tools hold both parts of is no one word to them.
+            if (
+                after < len(tokens)
+                and not (held[place] and held[after])
+                and tokens[after].start() == token.end() + 1
+                and self._are_one(query[token.end()], words[place], words[after])
+            ):
+                joined = words[place] + words[after]
+                changes.append((token.start(), tokens[after].end(), joined))
                 skip = True
-            elif not word.islower() and is_compound(word) and self._is_held(stem(word.lower())):
-                changes.append((token.start(), token.end(), word.lower()))
-            elif self._is_strange(query, token):
+            elif held[place]:
+                if token[0] != words[place] and is_compound(token[0]):
+                    changes.append((token.start(), token.end(), words[place]))
+            elif self._is_strange(query, token, words[place]):
                 strange.append(token)
         # More than a few strange words are names or another language, not errors.
         if strange and len(strange) <= max(1, len(tokens) // 3):
@@ -68,22 +77,19 @@ class Spelling:
             query = query[:start] + text + query[end:]
         return query
 
-    def _are_one(self, query: str, token: re.Match[str], after: re.Match[str]) -> bool:
-        """Whether two neighbours are one word to the tools, which do not have both of them."""
-        joint, first, second = query[token.end()], token[0].lower(), after[0].lower()
+    def _are_one(self, joint: str, first: str, second: str) -> bool:
+        """Whether two neighbours, which the tools do not have both, are one word to them."""
         if joint != "-" and (joint != " " or first in STOPWORDS or second in STOPWORDS):
             return False
         if len(first) + len(second) < _SHORTEST:
             return False
-        if self._is_held(stem(first)) and self._is_held(stem(second)):
-            return False
         return self._is_held(stem(first + second))
 
-    def _is_strange(self, query: str, token: re.Match[str]) -> bool:
-        word = token[0].lower()
+    def _is_strange(self, query: str, token: re.Match[str], word: str) -> bool:
+        """Whether a word that no tool holds is unknown to the table, too, and no identifier."""
         if not _SHORTEST <= len(word) <= _LONGEST or self._is_word(word):
             return False
-        if self._is_word(stem(word)) or self._is_held(stem(word)) or is_compound(token[0]):
+        if self._is_word(stem(word)) or is_compound(token[0]):
             return False
         # Part of an identifier, an address or a word of another script: no word to be mended.
         around = query[max(token.start() - 1, 0) : token.start()] + query[token.end() :][:1]

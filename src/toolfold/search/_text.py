@@ -56,9 +56,11 @@ def raw_words(text: str) -> Iterator[str]:
         if token.isascii():
             if token.islower():
                 yield token
-                continue
-            for part in _CAMEL.split(token):
-                yield part.lower()
+            elif token[1:].islower():
+                yield token.lower()
+            else:
+                for part in _CAMEL.split(token):
+                    yield part.lower()
         else:
             yield from _unicode_words(token)
 
@@ -83,7 +85,9 @@ def compounds(text: str) -> Iterator[str]:
 
 def is_compound(token: str) -> bool:
     """Whether a token is two words written as one, the way names of products are: `GitHub`."""
-    return token[:1].isupper() and token.isalpha() and len(_CAMEL.split(token)) == 2
+    if not token[:1].isupper() or token[1:].islower() or not token.isalpha():
+        return False
+    return len(_CAMEL.split(token)) == 2
 
 
 def is_telling(word: str) -> bool:

@@ -83,14 +83,15 @@ class Vectors:
             places = best_places(scores[i], _SHORTLIST if self._looks_twice else k)
             values = self._matrix[places] @ query if self._looks_twice else scores[i][places]
             best[i] = values.max()
-            found.append(places[best_places(values, k_more if i else k)])
+            wanted = k_more if i else k
+            found.append(places if wanted >= len(places) else places[best_places(values, wanted)])
         own = queries[0] if self._looks_twice else scores[0]
         mean, deviation = self._spread(own.astype(np.float64))
-        return Near(np.concatenate(found), best, mean, deviation)
+        return Near(found[0] if len(found) == 1 else np.concatenate(found), best, mean, deviation)
 
     def at(self, places: NDArray[np.intp]) -> Floats:
         """Return the vectors of the tools at some places, one a row."""
-        return self._matrix[places]
+        return self._matrix.take(places, axis=0)
 
     def exact(self, queries: Floats, places: Sequence[int] | NDArray[Any]) -> Floats:
         """Return the cosines of queries (rows) with the tools at some places (columns)."""

@@ -23,7 +23,7 @@ from toolfold.search._sources import SourceMeans
 from toolfold.search._spelling import Spelling
 from toolfold.search._text import is_telling, query_words, stem
 from toolfold.search._unmet import NOTHING, Unmet
-from toolfold.search._vectors import Vectors, best_places
+from toolfold.search._vectors import Vectors
 from toolfold.search._verbs import KINDS, kind_of_name, kinds_asked
 from toolfold.search.lexical import BM25Searcher, Words, query_terms
 from toolfold.search.ranker import Match
@@ -160,7 +160,7 @@ class HybridSearcher:
         import numpy as np
 
         self._embed = model.query
-        self._spelling = Spelling(words.__contains__, model.has_word)
+        self._spelling = Spelling(words.holds, model.has_word)
         self._scorer = scorer
         self._sources = sources
         self._each_word = EachWord(model, names)
@@ -178,16 +178,19 @@ class HybridSearcher:
         """Return the best matches; the first one's score is the probability that it serves."""
         if not self._words.size:
             return ()
-        texts = self.readings(query)
+        read = readings(query, self._words.holds)
+        texts = self._spelt(read)
         # What was read word by word from another language has no words by the way left.
-        is_said = texts == [self._spelling.spelt(query)]
+        is_said = read == (query,) or texts == self._spelt((query,))
         found = [self._found(text, limit, is_said) for text in texts]
         return found[0] if len(found) == 1 else _best_of(found)[:limit]
 
     def readings(self, query: str) -> list[str]:
         """Return the texts to search for, in the words of the tools."""
-        texts = readings(query, self._words.__contains__)
-        return list(dict.fromkeys(self._spelling.spelt(text) for text in texts))
+        return self._spelt(readings(query, self._words.holds))
+
+    def _spelt(self, texts: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(map(self._spelling.spelt, texts)))
 
     def _found(self, query: str, limit: int, is_said: bool) -> list[Match]:
         """Return the best matches for one reading of a request."""
@@ -224,7 +227,7 @@ class HybridSearcher:
 
     def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
         """Put tools whose names hold the letters of the query first, where no word fits."""
-        held = self._words.__contains__
+        held = self._words.holds
         if any(held(stem(word)) for word in query_words(query) if is_telling(word)):
             return found
         if any(held(term) for term in query_terms(query)):
@@ -245,9 +248,9 @@ class HybridSearcher:
 
         needs = clauses(query)
         texts = [query, *needs] if len(needs) > 1 else [query]
-        vectors = np.stack([self._embed(text) for text in texts])
+        vectors = _stacked([self._embed(text) for text in texts])
         near = self._vectors.search(vectors, CANDIDATES, CLAUSE_CANDIDATES)
-        terms = [query_terms(text, self._words.__contains__) for text in texts]
+        terms = [query_terms(text, self._words.holds) for text in texts]
         lexical = [self._words.scores(own) for own in terms]
         is_chosen = np.zeros(self._words.size, dtype=bool)
         is_chosen[near.candidates] = True
@@ -267,14 +270,14 @@ class HybridSearcher:
         z = (whole - near.mean) / near.deviation
         clause_gap = cosine[rows] - near.best[rows, None]
         own = zip(lexical[rows], tops[rows], strict=True)
-        clause_lexical = np.stack([scores[places] / top for scores, top in own])
+        clause_lexical = _stacked([scores[places] / top for scores, top in own])
         clause_coverage = said.covered[rows]
         simple = (
             clause_lexical * LEXICAL_SHARE
             + GAP_SHARE * clause_gap
             + COVERAGE_SHARE * clause_coverage
         )
-        lex_rank, dense_rank, *ranks = _ranks(np.vstack((lex, whole, simple)))
+        lex_rank, dense_rank, *ranks = _ranks(np.concatenate((lex[None], whole[None], simple)))
         each, unmet = None, NOTHING
         if len(texts) == 1:
             # Of several needs every tool meets but one: their words together say little.
@@ -315,10 +318,10 @@ class HybridSearcher:
             "clauses": len(needs) / CLAUSES,
             "size": log10(self._words.size + 1) / SIZE_DECADES,
         }
-        columns = np.empty((len(places), len(FEATURES)), dtype=np.float32)
+        table = np.empty((len(FEATURES), len(places)), dtype=np.float32)
         for i, name in enumerate(FEATURES):
-            columns[:, i] = features[name]
-        return Evidence(places, columns)
+            table[i] = features[name]
+        return Evidence(places, np.ascontiguousarray(table.T))
 
     def _verbs(self, needs: Sequence[str], places: NDArray[np.intp]) -> Floats:
         """Return whether each tool does what is asked for: 1, another thing: -1, or neither: 0."""
@@ -339,11 +342,21 @@ class HybridSearcher:
         return worth[kinds]
 
     def _best(self, scores: Floats, k: int) -> NDArray[np.intp]:
-        """Return the places of the k best positive scores; which of equals, content decides."""
+        """Return the places of the k best positive scores; which of equals, content decides.
+
+        Args:
+            scores: The score of every tool, 0 or more.
+            k: How many.
+        """
         import numpy as np
 
-        edge = scores[best_places(scores, k)].min()
-        places = np.flatnonzero(scores >= edge if edge > 0 else scores > 0)
+        places = scores.nonzero()[0]
+        if len(places) <= k:
+            return places
+        own = scores[places]
+        places = places[own >= np.partition(own, len(own) - k)[len(own) - k]]
+        if len(places) == k:
+            return places
         return places[np.lexsort((self._tie[places], -scores[places]))[:k]]
 
 
@@ -353,6 +366,13 @@ def _best_of(readings: Sequence[Sequence[Match]]) -> list[Match]:
     for match in (match for found in readings for match in found):
         scores[match.position] = max(match.score, scores.get(match.position, 0.0))
     return [Match(i, s) for i, s in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def _stacked(rows: Sequence[Floats]) -> Floats:
+    """Return rows as a matrix. Most requests have one need, and one row."""
+    import numpy as np
+
+    return rows[0][None] if len(rows) == 1 else np.stack(rows)
 
 
 def _largest(rows: NDArray[Any] | Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -366,7 +386,7 @@ def _ranks(rows: NDArray[Any]) -> list[NDArray[np.intp]]:
     """Return how many values of its row are greater than each: equals share a rank."""
     import numpy as np
 
-    rounded = np.round(rows, RANK_DIGITS)
+    rounded = rows.round(RANK_DIGITS)
     ordered, size = np.sort(rounded, axis=1), rows.shape[1]
     both = zip(ordered, rounded, strict=True)
     return [size - own.searchsorted(values, side="right") for own, values in both]

@@ -61,6 +61,10 @@ _QUERY_WORDS_AT_MOST = 128
 _POSTINGS_KEPT = 256
 """Terms whose tools are at hand: a search looks each up more than once."""
 
+_SPREAD_AT_MOST = 8_192
+"""In a list of up to so many tools a term's marks are spread over all of them, and taken from
+there; in a larger one each tool is looked for among those that hold the term."""
+
 _SUBSTRING_AT_LEAST = 4
 """Letters that a word needs to be looked for inside names: shorter ones are in too many."""
 
@@ -110,6 +114,8 @@ class Words:
         self.size = columns.size
         self.posting = lru_cache(maxsize=_POSTINGS_KEPT)(self._posting)
         self._numbers = {term: i for i, term in enumerate(columns.vocabulary)}
+        self.holds = self._numbers.__contains__
+        """The same as `in`, for who asks often: whether any tool holds a term."""
         sizes = np.diff(columns.starts)
         tools = np.repeat(np.arange(self.size, dtype=np.int32), sizes)
         weight = np.array([FIELD_WEIGHTS[name] for name in FIELDS])
@@ -137,6 +143,10 @@ class Words:
         named = np.logical_or.reduceat(in_name, first) if len(key) else in_name
         headed = np.logical_or.reduceat(in_head, first) if len(key) else in_head
         self._marks = (1 + IN_HEAD * headed + IN_NAME * named).astype(np.uint8)
+        marked = np.arange(2 * IN_NAME, dtype=np.uint8)
+        self._meanings = np.stack([marked > 0, marked & IN_HEAD > 0, marked & IN_NAME > 0]).astype(
+            np.float32
+        )
         self._starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(holders)))
         self.idf = np.log1p((self.size - holders + 0.5) / (holders + 0.5))
         self.unseen = float(np.log1p((self.size + 0.5) / 0.5))
@@ -175,7 +185,8 @@ class Words:
             posting = self.posting(term)
             if posting is not None:
                 shares = posting.shares
-                total[posting.tools] += shares if weight == 1 else shares * np.float32(weight)
+                shares = shares if weight == 1 else shares * np.float32(weight)
+                np.add.at(total, posting.tools, shares)
         return total
 
     def coverage(self, texts: Sequence[Mapping[str, float]], places: NDArray[np.intp]) -> Coverage:
@@ -184,31 +195,45 @@ class Words:
 
         first, *others = texts
         distinct = list(first if not others else dict.fromkeys(t for own in texts for t in own))
-        marks = np.zeros((len(distinct), len(places)), dtype=np.uint8)
-        idf = np.full(len(distinct), self.unseen, dtype=np.float32)
-        wanted = places.astype(np.int32)
-        for i, term in enumerate(distinct):
-            posting = self.posting(term)
-            if posting is None:
-                continue
-            at = posting.tools.searchsorted(wanted)
-            held = posting.tools.take(at, mode="clip") == wanted
-            np.multiply(held, posting.marks.take(at, mode="clip"), out=marks[i])
-            idf[i] = posting.idf
+        postings = [self.posting(term) for term in distinct]
+        idf = np.array([self.unseen if p is None else p.idf for p in postings], np.float32)
         weights = np.array([[own.get(term, 0.0) for term in distinct] for own in texts], np.float32)
         said = weights >= 1
         mass: NDArray[np.float32] = np.maximum(said.astype(np.float32) @ idf, np.float32(1e-6))
         weights *= idf
-        held = (marks > 0).astype(np.float32)
+        # One look-up for all of them: whether a term is held, in the head, in the name.
+        held = self._meanings.take(self._marks_at(postings, places), axis=1)
+        covered, headed = weights @ held[:2] / mass[:, None]
         return Coverage(
-            covered=weights @ held / mass[:, None],
-            headed=weights @ (marks & IN_HEAD > 0).astype(np.float32) / mass[:, None],
-            named=weights[0] @ (marks & IN_NAME > 0).astype(np.float32),
+            covered=covered,
+            headed=headed,
+            named=weights[0] @ held[2],
             mass=float(mass[0]),
-            length=int(said[0].sum()),
+            length=int(np.count_nonzero(said[0])),
             terms=distinct,
-            held=held,
+            held=held[0],
         )
+
+    def _marks_at(
+        self, postings: Sequence[Posting | None], places: NDArray[np.intp]
+    ) -> NDArray[np.uint8]:
+        """Return the marks of terms (rows) in the tools at some places (columns)."""
+        import numpy as np
+
+        if self.size <= _SPREAD_AT_MOST:
+            spread = np.zeros((len(postings), self.size), dtype=np.uint8)
+            for row, posting in zip(spread, postings, strict=True):
+                if posting is not None:
+                    row.put(posting.tools, posting.marks)
+            return spread.take(places, axis=1)
+        marks = np.zeros((len(postings), len(places)), dtype=np.uint8)
+        wanted = places.astype(np.int32)
+        for row, posting in zip(marks, postings, strict=True):
+            if posting is not None:
+                at = posting.tools.searchsorted(wanted)
+                held = posting.tools.take(at, mode="clip") == wanted
+                np.multiply(held, posting.marks.take(at, mode="clip"), out=row)
+        return marks
 
 
 @dataclass(frozen=True)
@@ -259,14 +284,14 @@ class BM25Searcher:
 
     def _terms(self, query: str) -> dict[str, float]:
         """Return the terms of a request; its own words count more than their translation."""
-        english, *own = readings(query, self._words.__contains__)
+        english, *own = readings(query, self._words.holds)
         if not own:
-            return query_terms(english, self._words.__contains__)
+            return query_terms(english, self._words.holds)
         guessed = {
             term: weight * SYNONYM_WEIGHT
-            for term, weight in query_terms(english, self._words.__contains__).items()
+            for term, weight in query_terms(english, self._words.holds).items()
         }
-        return guessed | query_terms(query, self._words.__contains__)
+        return guessed | query_terms(query, self._words.holds)
 
     def by_letters(self, query: str, limit: int) -> list[Match]:
         """Return the tools whose names hold the words of the query somewhere inside."""

@@ -5,7 +5,20 @@ united instead. What cannot be used is refused with the key, the value, the plac
 fix.
 """
 
-from toolfold.settings.load import ENVIRONMENT, load_settings
+from typing import TYPE_CHECKING, Any
+
 from toolfold.settings.model import PRESETS, Reranker, Settings
 
+if TYPE_CHECKING:
+    from toolfold.settings.load import ENVIRONMENT, load_settings
+
 __all__ = ["ENVIRONMENT", "PRESETS", "Reranker", "Settings", "load_settings"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return what belongs to the loader, which most hosts never need."""
+    if name not in ("ENVIRONMENT", "load_settings"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from toolfold.settings import load
+
+    return getattr(load, name)
