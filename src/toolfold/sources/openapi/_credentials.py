@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from toolfold._bounds import one_line
 from toolfold._json_values import Json, is_mapping
 from toolfold.errors import ConfigError
-from toolfold.sources.openapi.document import Document, Fault
+from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault
 from toolfold.sources.openapi.operation import Operation
 
 __all__ = ["Credential", "Credentials"]
@@ -45,7 +45,7 @@ class Credentials:
         ConfigError: One is for no scheme of the document, or cannot be sent.
     """
 
-    def __init__(self, source: str, document: Document, given: Mapping[str, str]) -> None:
+    def __init__(self, source: str, document: ApiDocument, given: Mapping[str, str]) -> None:
         schemes = _schemes(document)
         self._known = frozenset(schemes)
         self._by_scheme: dict[str, Credential] = {}
@@ -64,7 +64,7 @@ class Credentials:
 
     @property
     def hidden(self) -> frozenset[tuple[str, str]]:
-        """Location and name of what they fill in, which no model has to."""
+        """ParameterLocation and name of what they fill in, which no model has to."""
         every = (*self._by_scheme.values(), *self._always)
         return frozenset(
             (c.location, c.name.lower() if c.location == "header" else c.name) for c in every
@@ -88,13 +88,13 @@ class Credentials:
         return tuple(dict.fromkeys(names))
 
 
-def _schemes(document: Document) -> dict[str, Mapping[str, Json]]:
+def _schemes(document: ApiDocument) -> dict[str, Mapping[str, Json]]:
     node = document.node("components", "securitySchemes")
     found: dict[str, Mapping[str, Json]] = {}
     for name in node.value if is_mapping(node.value) else ():
         try:
             scheme = document.resolved(node.at(name)).value
-        except Fault:
+        except DocumentFault:
             continue
         if is_mapping(scheme):
             found[name] = scheme

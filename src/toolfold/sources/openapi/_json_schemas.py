@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from toolfold._json_values import Json, compact, is_array, is_mapping
-from toolfold.sources.openapi.document import Document, Fault, Node
+from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault, DocumentNode
 
-__all__ = ["DEFINITIONS_LIMIT", "SIZE_LIMIT", "Definitions", "Schemas"]
+__all__ = ["DEFINITIONS_LIMIT", "SIZE_LIMIT", "SchemaDefinitions", "Schemas"]
 
 DEFINITIONS_LIMIT = 200
 """How many definitions one tool's schema takes along; those nearest to it are the first."""
@@ -46,7 +46,7 @@ _KEY = re.compile(r"[^A-Za-z0-9_.-]+")
 Direction = Literal["request", "response"]
 
 
-class Definitions(NamedTuple):
+class SchemaDefinitions(NamedTuple):
     """What a schema takes along."""
 
     by_key: dict[str, Json]
@@ -74,20 +74,20 @@ class Schemas:
     """
 
     def __init__(
-        self, document: Document, direction: Direction, note: Callable[[Fault], None]
+        self, document: ApiDocument, direction: Direction, note: Callable[[DocumentFault], None]
     ) -> None:
         self._document = document
         self._note = note
         self._other_way = "readOnly" if direction == "request" else "writeOnly"
         self._definitions: dict[str, _Definition] = {}
         self._references: dict[str, str] = {}
-        self._targets: dict[str, Node] = {}
+        self._targets: dict[str, DocumentNode] = {}
 
-    def converted(self, node: Node) -> Json:
+    def converted(self, node: DocumentNode) -> Json:
         """Return a schema; its references are `#/$defs/…`, for `definitions` to bring along."""
         return self._converted(node, 0)
 
-    def definitions(self, schema: Json) -> Definitions:
+    def definitions(self, schema: Json) -> SchemaDefinitions:
         """Return what a converted schema refers to, the nearest first."""
         found: dict[str, Json] = {}
         waiting = deque(self._needs(schema))
@@ -105,7 +105,7 @@ class Schemas:
             size += definition.size
             found[key] = definition.schema
             waiting.extend(definition.needs)
-        return Definitions(found, is_cut)
+        return SchemaDefinitions(found, is_cut)
 
     def _needs(self, schema: Json) -> tuple[str, ...]:
         return tuple(text for text in _references(schema, {}) if text in self._targets)
@@ -118,18 +118,18 @@ class Schemas:
             self._definitions[reference] = known
         return known
 
-    def _reference(self, node: Node) -> Json:
+    def _reference(self, node: DocumentNode) -> Json:
         """Return a reference to a definition, made when it is first asked for."""
         reference = node.at("$ref")
         try:
             target = self._document.resolved(node)
-        except Fault as fault:
+        except DocumentFault as fault:
             self._note(fault)
             return {}
         if target.value is True or target.value == {}:
             return {}
         if not is_mapping(target.value):
-            self._note(Fault("the reference leads to no schema", reference))
+            self._note(DocumentFault("the reference leads to no schema", reference))
             return {}
         pointer = target.pointer
         known = self._references.get(pointer)
@@ -143,19 +143,21 @@ class Schemas:
             self._targets[known] = target
         return {"$ref": known}
 
-    def _converted(self, node: Node, depth: int) -> Json:
+    def _converted(self, node: DocumentNode, depth: int) -> Json:
         schema = node.value
         if not is_mapping(schema):
             return schema if isinstance(schema, bool) else {}
         if depth > _DEPTH:
-            self._note(Fault("it nests too deep", node))
+            self._note(DocumentFault("it nests too deep", node))
             return {}
         if isinstance(schema.get("$ref"), str):
             made = self._reference(node)
             # Beside a reference, 3.0 means nothing by anything.
             beside = schema.keys() - {"$ref"} if self._document.minor else ()
             rest = {key: schema[key] for key in schema if key in beside}
-            return {**made, **self._converted(Node(rest, node.steps), depth)} if rest else made
+            return (
+                {**made, **self._converted(DocumentNode(rest, node.steps), depth)} if rest else made
+            )
         out: dict[str, Json] = {}
         for key, value in schema.items():
             if key in _LEFT_OUT or key.startswith("x-"):
@@ -169,13 +171,13 @@ class Schemas:
             out["examples"] = [example]
         return out
 
-    def _kept(self, key: str, value: Json, node: Node, depth: int) -> Json:
+    def _kept(self, key: str, value: Json, node: DocumentNode, depth: int) -> Json:
         below = node.at(key)
         if key in _ONE or (key == "items" and not is_array(value)):
             return self._converted(below, depth + 1)
         if (key in _LISTS or key == "items") and is_array(value):
             return [
-                self._converted(Node(each, (*below.steps, str(place))), depth + 1)
+                self._converted(DocumentNode(each, (*below.steps, str(place))), depth + 1)
                 for place, each in enumerate(value)
             ]
         if key in _MAPS and is_mapping(value):

@@ -33,7 +33,7 @@ def operation_names(operations: Sequence[Named]) -> list[str]:
     first = [_plain(o.operation_id) or _from_path(o) for o in operations]
     often = Counter(first)
     names = [
-        name if often[name] == 1 else f"{name}_{_from_path(o)}"
+        name if often[name] == 1 or not _plain(o.operation_id) else f"{name}_{_from_path(o)}"
         for name, o in zip(first, operations, strict=True)
     ]
     used: set[str] = set()

@@ -10,16 +10,16 @@ from toolfold._bounds import one_line
 from toolfold._json_values import Json, is_array, is_mapping
 from toolfold.sources.openapi._argument_names import argument_name
 from toolfold.sources.openapi._json_schemas import Schemas
-from toolfold.sources.openapi.document import Document, Fault, Node
-from toolfold.sources.openapi.operation import Location, Parameter
+from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault, DocumentNode
+from toolfold.sources.openapi.operation import Parameter, ParameterLocation
 
 __all__ = ["ReadParameter", "read_parameters", "template_names"]
 
 PARAMETERS_LIMIT = 300
 """How many parameters an operation may have."""
 
-_LOCATIONS: tuple[Location, ...] = get_args(Location)
-_STYLES: Mapping[Location, tuple[str, ...]] = {
+_LOCATIONS: tuple[ParameterLocation, ...] = get_args(ParameterLocation)
+_STYLES: Mapping[ParameterLocation, tuple[str, ...]] = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
@@ -49,11 +49,11 @@ def template_names(path: str) -> list[str]:
 
 
 def read_parameters(
-    document: Document,
+    document: ApiDocument,
     schemas: Schemas,
     path: str,
-    shared: Node,
-    own: Node,
+    shared: DocumentNode,
+    own: DocumentNode,
     hidden: frozenset[tuple[str, str]],
 ) -> list[ReadParameter]:
     """Return an operation's parameters, and those that its path has for all operations.
@@ -64,26 +64,26 @@ def read_parameters(
         path: The path, whose names in braces all have to be there.
         shared: The path's own list.
         own: The operation's, which wins.
-        hidden: Location and name of those that the configuration fills in.
+        hidden: ParameterLocation and name of those that the configuration fills in.
 
     Raises:
-        Fault: A parameter cannot be used.
+        DocumentFault: A parameter cannot be used.
     """
-    by_place: dict[tuple[str, str], Node] = {}
+    by_place: dict[tuple[str, str], DocumentNode] = {}
     for node in (*_listed(document, shared), *_listed(document, own)):
         name, location = node.value.get("name"), node.value.get("in")
         if location not in _LOCATIONS:
-            raise Fault(f"`in` is {one_line(repr(location), 40)}", node)
+            raise DocumentFault(f"`in` is {one_line(repr(location), 40)}", node)
         if not isinstance(name, str) or not name or not name.isprintable():
-            raise Fault("a parameter has no name that can be written", node)
+            raise DocumentFault("a parameter has no name that can be written", node)
         by_place[location, name.lower() if location == "header" else name] = node
     if len(by_place) > PARAMETERS_LIMIT:
-        raise Fault(f"it has more than {PARAMETERS_LIMIT} parameters", own)
+        raise DocumentFault(f"it has more than {PARAMETERS_LIMIT} parameters", own)
     wanted = template_names(path)
     for name in wanted:
         if not name.isprintable() or not name:
-            raise Fault("a name in braces cannot be written", own)
-        by_place.setdefault(("path", name), Node({"name": name, "in": "path"}, own.steps))
+            raise DocumentFault("a name in braces cannot be written", own)
+        by_place.setdefault(("path", name), DocumentNode({"name": name, "in": "path"}, own.steps))
     read: list[ReadParameter] = []
     taken: set[str] = set()
     for (location, key), node in by_place.items():
@@ -96,29 +96,29 @@ def read_parameters(
     return read
 
 
-def _listed(document: Document, node: Node) -> Iterator[Node]:
+def _listed(document: ApiDocument, node: DocumentNode) -> Iterator[DocumentNode]:
     if node.value is None:
         return
     if not is_array(node.value):
-        raise Fault("`parameters` is no list", node)
+        raise DocumentFault("`parameters` is no list", node)
     for place, each in enumerate(node.value):
-        found = document.resolved(Node(each, (*node.steps, str(place))))
+        found = document.resolved(DocumentNode(each, (*node.steps, str(place))))
         if not is_mapping(found.value):
-            raise Fault("a parameter is no object", found)
+            raise DocumentFault("a parameter is no object", found)
         yield found
 
 
 def _read(
-    document: Document, schemas: Schemas, node: Node, taken: set[str]
+    document: ApiDocument, schemas: Schemas, node: DocumentNode, taken: set[str]
 ) -> ReadParameter | None:
     given: Mapping[str, Any] = node.value
     name: str = given["name"]
-    location: Location = given["in"]
+    location: ParameterLocation = given["in"]
     if location == "header":
         if _NOT_A_MODELS.match(name):
             return None  # such headers are the connection's and the configuration's
         if not _TOKEN.match(name):
-            raise Fault("a header's name cannot be sent", node)
+            raise DocumentFault("a header's name cannot be sent", node)
     media_type, schema_node = None, node.at("schema")
     content = node.at("content")
     if is_mapping(content.value) and content.value:
@@ -126,7 +126,7 @@ def _read(
         schema_node = content.at(media_type).at("schema")
     style = given.get("style", _STYLES[location][0])
     if style not in _STYLES[location]:
-        raise Fault(f"the style {one_line(repr(style), 40)} is none of {location}", node)
+        raise DocumentFault(f"the style {one_line(repr(style), 40)} is none of {location}", node)
     explode = given.get("explode")
     schema: Json = schemas.converted(schema_node)
     if schema == {}:

@@ -14,7 +14,7 @@ from toolfold._bounds import one_line
 from toolfold._json_values import Json, is_array, is_mapping, is_object
 from toolfold.sources.openapi._argument_names import argument_name
 from toolfold.sources.openapi._json_schemas import Schemas
-from toolfold.sources.openapi.document import Document, Fault, Node
+from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault, DocumentNode
 from toolfold.sources.openapi.operation import Body, BodyProperty
 
 __all__ = ["FORM", "MULTIPART", "ReadBody", "is_json", "read_body"]
@@ -44,7 +44,12 @@ def is_json(media_type: str) -> bool:
 
 
 def read_body(
-    document: Document, schemas: Schemas, node: Node, taken: frozenset[str], *, is_get: bool = False
+    document: ApiDocument,
+    schemas: Schemas,
+    node: DocumentNode,
+    taken: frozenset[str],
+    *,
+    is_get: bool = False,
 ) -> ReadBody | None:
     """Return the body of an operation, or None where it has none.
 
@@ -56,19 +61,19 @@ def read_body(
         is_get: Whether its method has no use for a body, so that it has to be required.
 
     Raises:
-        Fault: It cannot be sent.
+        DocumentFault: It cannot be sent.
     """
     if node.value is None:
         return None
     node = document.resolved(node)
     content = node.at("content")
     if not is_mapping(content.value):
-        raise Fault("a body has no `content`", node)
+        raise DocumentFault("a body has no `content`", node)
     if not content.value:
         return None
     media_type = min(content.value, key=_preference)
     if not media_type.isprintable() or not media_type.isascii():
-        raise Fault("a media type cannot be sent", content)
+        raise DocumentFault("a media type cannot be sent", content)
     media = content.at(media_type)
     is_required = node.value.get("required") is True
     essence = media_type.partition(";")[0].strip().lower()
@@ -85,11 +90,11 @@ def read_body(
 
 
 def _whole(
-    document: Document,
+    document: ApiDocument,
     schemas: Schemas,
-    node: Node,
-    media: Node,
-    whole: Node,
+    node: DocumentNode,
+    media: DocumentNode,
+    whole: DocumentNode,
     taken: frozenset[str],
 ) -> ReadBody:
     """Return a body that is one argument."""
@@ -130,7 +135,7 @@ def _preference(media_type: str) -> int:
     return next((place for place, holds in enumerate(order, 1) if holds), 5)
 
 
-def _merged(document: Document, node: Node) -> Node:
+def _merged(document: ApiDocument, node: DocumentNode) -> DocumentNode:
     """Return the schema of a body; what is made of several plain objects, as one of them."""
     if not is_mapping(node.value):
         return node
@@ -141,10 +146,10 @@ def _merged(document: Document, node: Node) -> Node:
     if any(key in node.value for key in _COMPOSED if key != "allOf"):
         return node
     found = [
-        document.resolved(Node(part, (*node.steps, "allOf", str(place))))
+        document.resolved(DocumentNode(part, (*node.steps, "allOf", str(place))))
         for place, part in enumerate(parts)
     ]
-    found.append(Node({k: v for k, v in node.value.items() if k != "allOf"}, node.steps))
+    found.append(DocumentNode({k: v for k, v in node.value.items() if k != "allOf"}, node.steps))
     properties: dict[str, Json] = {}
     required: list[Json] = []
     for part in found:
@@ -156,14 +161,16 @@ def _merged(document: Document, node: Node) -> Node:
             return node
         properties |= named
         required += needed
-    return Node({"type": "object", "properties": properties, "required": required}, node.steps)
+    return DocumentNode(
+        {"type": "object", "properties": properties, "required": required}, node.steps
+    )
 
 
 def _flat(
-    document: Document,
+    document: ApiDocument,
     schemas: Schemas,
-    whole: Node,
-    media: Node,
+    whole: DocumentNode,
+    media: DocumentNode,
     essence: str,
     taken: frozenset[str],
 ) -> tuple[dict[str, Json], dict[str, BodyProperty], tuple[str, ...]] | None:
@@ -197,7 +204,7 @@ def _flat(
 
 
 def _properties(
-    document: Document, whole: Node, media: Node, essence: str
+    document: ApiDocument, whole: DocumentNode, media: DocumentNode, essence: str
 ) -> list[tuple[str, BodyProperty]]:
     """Return what is known of a body's properties."""
     named = whole.at("properties")
@@ -208,16 +215,18 @@ def _properties(
     found: list[tuple[str, BodyProperty]] = []
     for name in named.value:
         if not name.isprintable():
-            raise Fault("a property's name cannot be sent", named)
+            raise DocumentFault("a property's name cannot be sent", named)
         encoding = media.at("encoding").at(name).value
         said: Mapping[str, Json] = encoding if is_mapping(encoding) else {}
         style, explode = said.get("style", "form"), said.get("explode")
         if style not in ("form", "spaceDelimited", "pipeDelimited", "deepObject"):
-            raise Fault(f"the style {one_line(repr(style), 40)} is not known", media.at("encoding"))
+            raise DocumentFault(
+                f"the style {one_line(repr(style), 40)} is not known", media.at("encoding")
+            )
         kind = said.get("contentType")
         try:
             schema = document.resolved(named.at(name))
-        except Fault:
+        except DocumentFault:
             schema = named.at(name)
         found.append(
             (
@@ -235,7 +244,7 @@ def _properties(
     return found
 
 
-def _is_file(node: Node, essence: str) -> bool:
+def _is_file(node: DocumentNode, essence: str) -> bool:
     """Whether a schema means bytes: by its format in 3.0, by its media type in 3.1."""
     schema = node.value
     if not is_mapping(schema):

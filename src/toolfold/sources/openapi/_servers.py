@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from toolfold._bounds import one_line
 from toolfold._json_values import is_array, is_mapping
-from toolfold.sources.openapi.document import Document, Fault, Node
+from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault, DocumentNode
 
 __all__ = ["is_public", "origin_of", "read_server"]
 
@@ -57,8 +57,8 @@ def is_global(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def read_server(
-    document: Document,
-    node: Node,
+    document: ApiDocument,
+    node: DocumentNode,
     *,
     base_url: str = "",
     variables: Mapping[str, str],
@@ -74,44 +74,44 @@ def read_server(
         came_from: The address that the document came from.
 
     Raises:
-        Fault: There is none, or it may not be used unless somebody names it.
+        DocumentFault: There is none, or it may not be used unless somebody names it.
     """
     if base_url:
         return base_url.rstrip("/")
     servers = node.value
     first = servers[0] if is_array(servers) and servers else {"url": "/"}
-    here = Node(first, (*node.steps, "0"))
+    here = DocumentNode(first, (*node.steps, "0"))
     written = first.get("url") if is_mapping(first) else None
     if not isinstance(written, str):
-        raise Fault("a server has no `url`", here)
+        raise DocumentFault("a server has no `url`", here)
     url = urljoin(came_from, _filled(here, written, variables)).rstrip("/")
     try:
         scheme, host, _ = origin = origin_of(url)
         parts = urlsplit(url)
     except ValueError:
-        raise Fault(
+        raise DocumentFault(
             f"the server `{one_line(written, 100)}` is no address; {_NAME_BASE}", here
         ) from (None)
     _check_parts(parts, here)
     if came_from:
         # The document was asked for there by a person; its own host may answer calls, too.
         if origin != origin_of(came_from):
-            raise Fault(
+            raise DocumentFault(
                 f"the server `{scheme}://{host}` is another than the document's; {_NAME_BASE}", here
             )
     elif not is_public(host):
-        raise Fault(f"the server `{host}` is this machine's or private; {_NAME_BASE}", here)
+        raise DocumentFault(f"the server `{host}` is this machine's or private; {_NAME_BASE}", here)
     return url
 
 
-def _check_parts(parts: SplitResult, node: Node) -> None:
+def _check_parts(parts: SplitResult, node: DocumentNode) -> None:
     if parts.username is not None or parts.query or parts.fragment:
-        raise Fault(f"a server's address has more than host and path; {_NAME_BASE}", node)
+        raise DocumentFault(f"a server's address has more than host and path; {_NAME_BASE}", node)
     if any(step in (".", "..") for step in parts.path.split("/")) or not parts.path.isprintable():
-        raise Fault(f"a server's path leads elsewhere; {_NAME_BASE}", node)
+        raise DocumentFault(f"a server's path leads elsewhere; {_NAME_BASE}", node)
 
 
-def _filled(server: Node, url: str, variables: Mapping[str, str]) -> str:
+def _filled(server: DocumentNode, url: str, variables: Mapping[str, str]) -> str:
     """Return an address with its variables filled in."""
     variable = server.at("variables")
 
@@ -120,10 +120,14 @@ def _filled(server: Node, url: str, variables: Mapping[str, str]) -> str:
         about = variable.at(name).mapping
         chosen = variables.get(name, about.get("default"))
         if not isinstance(chosen, str | int | float):
-            raise Fault(f"the server's variable `{one_line(name, 60)}` has no value", server)
+            raise DocumentFault(
+                f"the server's variable `{one_line(name, 60)}` has no value", server
+            )
         options = about.get("enum")
         if is_array(options) and str(chosen) not in map(str, options):
-            raise Fault(f"the server's variable `{one_line(name, 60)}` has no such value", server)
+            raise DocumentFault(
+                f"the server's variable `{one_line(name, 60)}` has no such value", server
+            )
         return str(chosen)
 
     return _VARIABLE.sub(value, url)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from toolfold import prompts
@@ -27,13 +28,13 @@ from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.mcp._exposed_names import own_names
 from toolfold.sources.openapi._credentials import Credentials
 from toolfold.sources.openapi._servers import origin_of
-from toolfold.sources.openapi.api import Api
-from toolfold.sources.openapi.document import (
-    Document,
+from toolfold.sources.openapi.api_document import (
+    ApiDocument,
     DocumentError,
     checked_document,
     read_document,
 )
+from toolfold.sources.openapi.http_api import HttpApi
 from toolfold.sources.openapi.operation import Operation
 from toolfold.sources.openapi.operations import Reading, ReadOperations, read_operations
 from toolfold.sources.source import Bounds, Source, SourceError
@@ -49,9 +50,11 @@ __all__ = ["ApiUnreachableError", "OpenAPISource"]
 DESCRIPTION_LIMIT = 4_000
 """The longest description that is passed on where nothing else is said."""
 
+RETRIES = (2.0, 5.0, 15.0, 60.0, 300.0)
+"""The seconds between attempts to fetch a document; the last stays."""
+
 _OPENING = 10.0
 _FETCHING = 30.0
-_RETRIES = (2.0, 5.0, 15.0, 60.0, 300.0)
 _TOLD = 5
 
 _log = logging.getLogger(__name__)
@@ -78,7 +81,7 @@ class OpenAPISource(Source):
     """The operations of an API as tools, named `NAME__operation`.
 
     Example:
-        pets = OpenAPISource(Api("pets", file="petstore.yaml", base_url="http://localhost:8000"))
+        pets = OpenAPISource(HttpApi("pets", file="petstore.yaml", base_url="http://localhost:8000"))
         agent = Agent(model, sources=[pets])
 
     Args:
@@ -87,6 +90,7 @@ class OpenAPISource(Source):
         transport: What carries the requests, in place of the network: an
             `httpx2.ASGITransport` asks an application in this process.
         description_limit: The longest description that is passed on.
+        retries: Seconds between attempts to fetch the document; the last stays.
 
     Raises:
         DocumentError: The document cannot be used. The error names the place in it.
@@ -96,17 +100,19 @@ class OpenAPISource(Source):
 
     def __init__(
         self,
-        api: Api,
+        api: HttpApi,
         *,
         document: Mapping[str, Json] | str | bytes | None = None,
         transport: AsyncBaseTransport | None = None,
         description_limit: int = DESCRIPTION_LIMIT,
+        retries: Sequence[float] = RETRIES,
     ) -> None:
         _check_extra()
         self.name = api.name
         self._api = api
         self._transport = transport
         self._limit = description_limit
+        self._retries = tuple(retries)
         self._listeners = Listeners()
         self._tools: tuple[Tool, ...] = ()
         self._operations: dict[str, Operation] = {}
@@ -117,10 +123,12 @@ class OpenAPISource(Source):
         self._fetching: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
         self._cause: str | None = None
+        self._told: str | None = None
+        self._notes: list[str] = []
         self._next_try = 0.0
         self._is_there = False
         if api.problem is not None:
-            self._cause = one_line(str(api.problem), 300)
+            self._cause, self._told = "its configuration cannot be used", str(api.problem)
         elif document is not None:
             label = api.file or api.url or api.name
             self._take(_document(document, label))
@@ -143,17 +151,25 @@ class OpenAPISource(Source):
         """Return why there are no tools yet, and when the document is asked for again."""
         if self._is_there:
             return None
-        if self._api.problem is not None:
-            return AbsentSource(self.name, "its configuration cannot be used")
         left = None
         if self._fetching is not None:
             left = max(self._next_try - asyncio.get_running_loop().time(), 0.0)
         return AbsentSource(self.name, self._cause, left)
 
     @property
+    def operations(self) -> Mapping[str, Operation]:
+        """The operations behind the tools, by the tools' names."""
+        return MappingProxyType(self._operations)
+
+    @property
     def problem(self) -> str | None:
-        """Why it has no tools, for a person; None where it has."""
-        return None if self._is_there else self._cause
+        """Why it has no tools, for a person; None where it has, or is still waited for."""
+        return None if self._is_there else self._told
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person may want to know of a document that can be used all the same."""
+        return tuple(self._notes)
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have a listener called when the document has come; return what ends that."""
@@ -162,7 +178,7 @@ class OpenAPISource(Source):
     def _take_text(self, content: bytes) -> None:
         self._take(read_document(content, self._api.url))
 
-    def _take(self, document: Document) -> None:
+    def _take(self, document: ApiDocument) -> None:
         """Make tools of a document."""
         api = self._api
         credentials = Credentials(api.name, document, api.auth)
@@ -177,7 +193,6 @@ class OpenAPISource(Source):
         read = read_operations(document, reading)
         self._tell(document, read)
         by_name = {o.name: o for o in read.operations if self._is_wanted(o.name)}
-        self._tell_unmatched([o.name for o in read.operations])
         names = own_names(api.name, None, by_name)
         self._operations = {names[own]: operation for own, operation in by_name.items()}
         self._tools = tuple(
@@ -193,22 +208,25 @@ class OpenAPISource(Source):
             name, api.name, api.deny
         )
 
-    def _tell_unmatched(self, names: list[str]) -> None:
+    def _tell(self, document: ApiDocument, read: ReadOperations) -> None:
+        """Say what is not as the document, or as the configuration, has it."""
         api = self._api
-        for pattern in (*api.allow, *api.deny):
-            if not any(name_is_denied(name, api.name, (pattern,)) for name in names):
-                _log.warning("openapi %s: the pattern %r matches no operation", api.name, pattern)
-
-    def _tell(self, document: Document, read: ReadOperations) -> None:
-        """Say what is not as the document has it."""
-        for fault in read.faults[:_TOLD]:
-            _log.warning("openapi %s: %s: %s", self.name, document.place(fault.node), fault)
+        notes = [f"{document.place(fault.node)}: {fault}" for fault in read.faults[:_TOLD]]
         if len(read.faults) > _TOLD:
-            _log.warning("openapi %s: %s faults more", self.name, len(read.faults) - _TOLD)
-        if read.deprecated:
-            _log.info("openapi %s: %s deprecated operations left out", self.name, read.deprecated)
+            notes.append(f"{len(read.faults) - _TOLD:,} faults more in `{document.label}`")
         if read.cut:
-            _log.info("openapi %s: the schemas of %s tools were cut", self.name, read.cut)
+            notes.append(f"{read.cut:,} tools have a schema that is cut: it is too large")
+        names = [operation.name for operation in read.operations]
+        notes += (
+            f"the pattern {pattern!r} matches no operation"
+            for pattern in (*api.allow, *api.deny)
+            if not any(name_is_denied(name, api.name, (pattern,)) for name in names)
+        )
+        self._notes = [f"openapi {api.name}: {note}" for note in notes]
+        for note in self._notes:
+            _log.warning("%s", note)
+        if read.deprecated:
+            _log.info("openapi %s: %s deprecated operations left out", api.name, read.deprecated)
 
     # ---- its life
 
@@ -216,6 +234,7 @@ class OpenAPISource(Source):
         """Open it: a document at an address is asked for, and waited for a while."""
         self._users += 1
         if self._fetching is None and not self._is_there and self._api.problem is None:
+            self._tried = asyncio.Event()
             self._fetching = asyncio.create_task(self._fetch(), name=f"openapi {self.name}")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_OPENING):
@@ -251,12 +270,14 @@ class OpenAPISource(Source):
                 return
             except ConfigError as error:
                 self._cause = "its document cannot be used"
-                _log.warning("openapi %s: %s (%s)", self.name, error, error.hint or "")
+                self._told = str(error)
+                _log.warning("openapi %s: %s", self.name, error)
             except (TimeoutError, SourceError) as error:
                 self._cause = str(error) or "its document did not come in time"
-                _log.warning("openapi %s: the document: %s", self.name, self._cause)
+                self._told = self._cause
+                _log.warning("openapi %s: its document: %s", self.name, self._cause)
             self._tried.set()
-            wait = _RETRIES[min(attempt, len(_RETRIES) - 1)]
+            wait = self._retries[min(attempt, len(self._retries) - 1)]
             attempt += 1
             self._next_try = loop.time() + wait
             await asyncio.sleep(wait)
@@ -267,7 +288,7 @@ class OpenAPISource(Source):
 
         from toolfold.sources.openapi._http_client import HttpClient
         from toolfold.sources.openapi._requests import HttpRequest
-        from toolfold.sources.openapi.document import SIZE_LIMIT
+        from toolfold.sources.openapi.api_document import SIZE_LIMIT
 
         api = self._api
         is_own = not api.base_url or origin_of(api.base_url) == origin_of(api.url)
@@ -381,13 +402,13 @@ def _annotations(method: str) -> dict[str, Json]:
     return {"readOnlyHint": False, **({"idempotentHint": True} if method == "PUT" else {})}
 
 
-def _document(given: Mapping[str, Json] | str | bytes, label: str) -> Document:
+def _document(given: Mapping[str, Json] | str | bytes, label: str) -> ApiDocument:
     if isinstance(given, str | bytes):
         return read_document(given, label)
     return checked_document(given, label)
 
 
-def _read_file(api: Api) -> Document:
+def _read_file(api: HttpApi) -> ApiDocument:
     path = api.path
     assert path is not None
     try:

@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from toolfold._json_values import Json
 
-__all__ = ["Body", "BodyProperty", "Location", "Operation", "Parameter", "Requirement"]
+__all__ = ["Body", "BodyProperty", "Operation", "Parameter", "ParameterLocation", "Requirement"]
 
-Location: TypeAlias = Literal["path", "query", "header", "cookie"]
+ParameterLocation: TypeAlias = Literal["path", "query", "header", "cookie"]
 """Where a parameter stands in a request."""
 
 Requirement: TypeAlias = tuple[str, ...]
@@ -27,7 +27,7 @@ class Parameter:
     name: str
     """What the API calls it."""
 
-    location: Location
+    location: ParameterLocation
     style: str
     explode: bool
     allow_reserved: bool = False

@@ -18,7 +18,7 @@ from toolfold.sources.openapi._operation_names import Named, operation_names
 from toolfold.sources.openapi._parameters import read_parameters
 from toolfold.sources.openapi._request_bodies import is_json, read_body
 from toolfold.sources.openapi._servers import origin_of, read_server
-from toolfold.sources.openapi.document import Document, Fault, Node
+from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault, DocumentNode
 from toolfold.sources.openapi.operation import Operation, Requirement
 
 __all__ = ["Reading", "read_operations"]
@@ -45,7 +45,7 @@ class Reading:
     """The address that the document came from."""
 
     hidden: frozenset[tuple[str, str]] = frozenset()
-    """Location and name of parameters that the configuration fills in."""
+    """ParameterLocation and name of parameters that the configuration fills in."""
 
     with_deprecated: bool = False
     with_outputs: bool = False
@@ -55,7 +55,7 @@ class ReadOperations(NamedTuple):
     """What was made of a document."""
 
     operations: tuple[Operation, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[DocumentFault, ...]
     """What is left out, and why; at most one of each place."""
 
     deprecated: int
@@ -67,11 +67,11 @@ class ReadOperations(NamedTuple):
 
 class _Found(NamedTuple):
     named: Named
-    node: Node
-    item: Node
+    node: DocumentNode
+    item: DocumentNode
 
 
-def read_operations(document: Document, reading: Reading) -> ReadOperations:
+def read_operations(document: ApiDocument, reading: Reading) -> ReadOperations:
     """Return the operations of a document.
 
     Args:
@@ -85,23 +85,23 @@ def read_operations(document: Document, reading: Reading) -> ReadOperations:
 
 
 class _Reader:
-    def __init__(self, document: Document, reading: Reading) -> None:
+    def __init__(self, document: ApiDocument, reading: Reading) -> None:
         self._document = document
         self._reading = reading
-        self._faults: dict[tuple[str, ...], Fault] = {}
+        self._faults: dict[tuple[str, ...], DocumentFault] = {}
         self._requests = Schemas(document, "request", self._note)
         self._responses = Schemas(document, "response", self._note)
         self._server = ""
         self._cut = 0
 
-    def _note(self, fault: Fault) -> None:
+    def _note(self, fault: DocumentFault) -> None:
         self._faults.setdefault(fault.node.steps, fault)
 
     def read(self) -> ReadOperations:
         document = self._document
         try:
             self._server = self._server_of(document.node("servers"))
-        except Fault as fault:
+        except DocumentFault as fault:
             hint = f"give `base_url`, the address that paths follow: {fault}"
             raise document.error("its server cannot be used", fault.node, hint) from None
         found, deprecated = self._found()
@@ -110,7 +110,7 @@ class _Reader:
         for name, each in zip(names, found, strict=True):
             try:
                 operations.append(self._operation(name, each))
-            except Fault as fault:
+            except DocumentFault as fault:
                 self._note(fault)
         if not operations:
             first = next(iter(self._faults.values()), None)
@@ -143,18 +143,18 @@ class _Reader:
                 continue
             try:
                 item = self._document.resolved(paths.at(path))
-            except Fault as fault:
+            except DocumentFault as fault:
                 self._note(fault)
                 continue
             if not is_mapping(item.value):
-                self._note(Fault("a path is no object", item))
+                self._note(DocumentFault("a path is no object", item))
                 continue
             for method in _METHODS:
                 node = item.at(method)
                 if node.value is None:
                     continue
                 if not is_mapping(node.value):
-                    self._note(Fault("an operation is no object", node))
+                    self._note(DocumentFault("an operation is no object", node))
                 elif node.value.get("deprecated") is True and not self._reading.with_deprecated:
                     deprecated += 1
                 else:
@@ -163,7 +163,7 @@ class _Reader:
                     found.append(_Found(Named(own, method.upper(), path), node, item))
         return found, deprecated
 
-    def _server_of(self, node: Node) -> str:
+    def _server_of(self, node: DocumentNode) -> str:
         reading = self._reading
         return read_server(
             self._document,
@@ -224,18 +224,18 @@ class _Reader:
             return replace(made, description=f"Deprecated. {made.description}")
         return made
 
-    def _own_server(self, node: Node, item: Node) -> str:
+    def _own_server(self, node: DocumentNode, item: DocumentNode) -> str:
         """Return the address of one operation: another path is its own business, a host is not."""
         for own in (node.at("servers"), item.at("servers")):
             if self._reading.base_url or not is_array(own.value) or not own.value:
                 continue
             server = self._server_of(own)
             if origin_of(server) != origin_of(self._server):
-                raise Fault("it names a server of its own, on another host", own)
+                raise DocumentFault("it names a server of its own, on another host", own)
             return server
         return self._server
 
-    def _security(self, node: Node) -> tuple[Requirement, ...] | None:
+    def _security(self, node: DocumentNode) -> tuple[Requirement, ...] | None:
         said = node.at("security")
         if said.value is None:
             said = self._document.node("security")
@@ -243,7 +243,7 @@ class _Reader:
             return None
         return tuple(tuple(each) for each in said.value if is_mapping(each))
 
-    def _answer(self, node: Node) -> tuple[str, Mapping[str, Json] | None]:
+    def _answer(self, node: DocumentNode) -> tuple[str, Mapping[str, Json] | None]:
         """Return what it is asked to answer with, and the schema of that where it is wanted."""
         responses = node.at("responses")
         codes = responses.mapping
@@ -253,7 +253,7 @@ class _Reader:
         for code in wanted:
             try:
                 response = self._document.resolved(responses.at(code))
-            except Fault as fault:
+            except DocumentFault as fault:
                 self._note(fault)
                 continue
             content = response.at("content")
@@ -266,11 +266,11 @@ class _Reader:
         accept = ", ".join([*best[:4], "*/*;q=0.1"]) if best else "application/json, */*;q=0.1"
         return accept, output
 
-    def _output(self, node: Node) -> Mapping[str, Json] | None:
+    def _output(self, node: DocumentNode) -> Mapping[str, Json] | None:
         """Return the schema of an answer, where it is an object's: MCP knows no others."""
         try:
             target = self._document.resolved(node)
-        except Fault:
+        except DocumentFault:
             return None
         if not is_mapping(target.value) or target.value.get("type") != "object":
             return None
@@ -279,16 +279,16 @@ class _Reader:
         return {**schema, "$defs": defined.by_key} if defined.by_key else schema
 
 
-def _check_path(path: str, node: Node) -> None:
+def _check_path(path: str, node: DocumentNode) -> None:
     if not _PATH.match(path) or not path.isprintable():
-        raise Fault("its path cannot be sent", node)
+        raise DocumentFault("its path cannot be sent", node)
     if any(step in (".", "..") for step in re.sub("%2[eE]", ".", path).split("/")):
-        raise Fault("its path leads out of the API", node)
+        raise DocumentFault("its path leads out of the API", node)
     if path.count("{") != path.count("}"):
-        raise Fault("a brace of its path is missing", node)
+        raise DocumentFault("a brace of its path is missing", node)
 
 
-def _text(node: Node, key: str) -> str:
+def _text(node: DocumentNode, key: str) -> str:
     value = node.value.get(key)
     return _TAG.sub("", value).strip() if isinstance(value, str) else ""
 
@@ -303,7 +303,7 @@ def _described(summary: str, description: str, named: Named) -> str:
     return f"{summary}{end}\n\n{description}" if description else f"{summary}{end}"
 
 
-def _tags(node: Node) -> tuple[str, ...]:
+def _tags(node: DocumentNode) -> tuple[str, ...]:
     given = node.value.get("tags")
     words = (
         (one_line(tag, _WORD) for tag in given if isinstance(tag, str)) if is_array(given) else ()

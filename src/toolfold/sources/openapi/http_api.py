@@ -1,6 +1,6 @@
 """One HTTP API, as a configuration or a program names it.
 
-An `Api` that exists can be asked, unless it says why it cannot (`problem`). Its `repr` shows
+An `HttpApi` that exists can be asked, unless it says why it cannot (`problem`). Its `repr` shows
 no credential.
 """
 
@@ -16,19 +16,19 @@ from toolfold.settings.declared import check_fields, setting
 from toolfold.settings.frozen import FrozenMapping
 from toolfold.sources.openapi._servers import origin_of
 
-__all__ = ["Api"]
+__all__ = ["HttpApi"]
 
 _NOTHING: Mapping[str, str] = FrozenMapping[str]()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Api:
+class HttpApi:
     """An API with an OpenAPI document: where both are, and what is sent along.
 
     Its settings are declared here, under the keys that a file has for them.
 
     Example:
-        Api("pets", file="petstore.yaml", base_url="https://pets.example/v1")
+        HttpApi("pets", file="petstore.yaml", base_url="https://pets.example/v1")
     """
 
     name: str
@@ -102,7 +102,7 @@ class Api:
                 )
 
     def __repr__(self) -> str:
-        return f"Api({self.name!r}, {self.file or self.url!r})"
+        return f"HttpApi({self.name!r}, {self.file or self.url!r})"
 
     @property
     def secrets(self) -> tuple[str, ...]:

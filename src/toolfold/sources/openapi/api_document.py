@@ -18,7 +18,7 @@ from toolfold._json_values import Json, is_array, is_mapping
 from toolfold.errors import ConfigError
 from toolfold.sources.openapi._yaml_values import YamlError, line_at, yaml_value
 
-__all__ = ["Document", "DocumentError", "Node", "pointer_of", "read_document"]
+__all__ = ["ApiDocument", "DocumentError", "DocumentNode", "pointer_of", "read_document"]
 
 SIZE_LIMIT = 32 * 1024 * 1024
 """The longest document in JSON, in bytes; GitHub's has 13 million."""
@@ -36,16 +36,16 @@ class DocumentError(ConfigError):
     """An OpenAPI document cannot be used. Its text names the place."""
 
 
-class Node(NamedTuple):
+class DocumentNode(NamedTuple):
     """A value of a document, and where it stands."""
 
     value: Json
     steps: tuple[str, ...]
 
-    def at(self, key: str) -> Node:
+    def at(self, key: str) -> DocumentNode:
         """Return what stands below it under a key; None where nothing does."""
         value = self.value.get(key) if is_mapping(self.value) else None
-        return Node(value, (*self.steps, key))
+        return DocumentNode(value, (*self.steps, key))
 
     @property
     def mapping(self) -> Mapping[str, Json]:
@@ -58,7 +58,7 @@ class Node(NamedTuple):
         return pointer_of(self.steps)
 
 
-class Fault(Exception):
+class DocumentFault(Exception):
     """Something of a document cannot be used.
 
     Args:
@@ -66,13 +66,13 @@ class Fault(Exception):
         node: What it is.
     """
 
-    def __init__(self, problem: str, node: Node) -> None:
+    def __init__(self, problem: str, node: DocumentNode) -> None:
         super().__init__(problem)
         self.node = node
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ApiDocument:
     """A document of a version that is read here."""
 
     root: Mapping[str, Json] = field(repr=False)
@@ -86,39 +86,39 @@ class Document:
     text: str = field(default="", repr=False)
     """Its text, to find lines in."""
 
-    def node(self, *steps: str) -> Node:
+    def node(self, *steps: str) -> DocumentNode:
         """Return what stands at a place."""
-        found = Node(self.root, ())
+        found = DocumentNode(self.root, ())
         for step in steps:
             found = found.at(step)
         return found
 
-    def resolved(self, node: Node) -> Node:
+    def resolved(self, node: DocumentNode) -> DocumentNode:
         """Return a node, or what its `$ref` leads to in this document, however many follow.
 
         Raises:
-            Fault: The reference leads out of the document, nowhere, or round and round.
+            DocumentFault: The reference leads out of the document, nowhere, or round and round.
         """
         start = node
         for _ in range(_CHAIN):
             if not is_mapping(node.value) or not isinstance(node.value.get("$ref"), str):
                 return node
             node = self.target(node.at("$ref"))
-        raise Fault("its reference leads round and round", start)
+        raise DocumentFault("its reference leads round and round", start)
 
-    def target(self, reference: Node) -> Node:
+    def target(self, reference: DocumentNode) -> DocumentNode:
         """Return what the text of a reference leads to.
 
         Raises:
-            Fault: It leads out of the document, or nowhere.
+            DocumentFault: It leads out of the document, or nowhere.
         """
         text = str(reference.value)
         shown = one_line(text, _SHOWN)
         if not text.startswith("#"):
-            raise Fault(f"the reference `{shown}` leads out of the document", reference)
+            raise DocumentFault(f"the reference `{shown}` leads out of the document", reference)
         if text != "#" and not text.startswith("#/"):
-            raise Fault(f"the reference `{shown}` is no JSON pointer", reference)
-        found = Node(self.root, ())
+            raise DocumentFault(f"the reference `{shown}` is no JSON pointer", reference)
+        found = DocumentNode(self.root, ())
         for raw in text.split("/")[1:]:
             step = unquote(raw).replace("~1", "/").replace("~0", "~")
             value: Json = None
@@ -126,17 +126,17 @@ class Document:
                 value = found.value.get(step)
             elif is_array(found.value) and step.isdecimal() and int(step) < len(found.value):
                 value = found.value[int(step)]
-            found = Node(value, (*found.steps, step))
+            found = DocumentNode(value, (*found.steps, step))
         if found.value is None:
-            raise Fault(f"the reference `{shown}` leads nowhere", reference)
+            raise DocumentFault(f"the reference `{shown}` leads nowhere", reference)
         return found
 
-    def place(self, node: Node) -> str:
+    def place(self, node: DocumentNode) -> str:
         """Return where something stands, for a person: the file, the line, the pointer."""
         line = _line(self.text, node.steps) if self.text else 0
         return f"`{self.label}`{f', line {line}' if line else ''}, at `{_bounded(node.pointer)}`"
 
-    def error(self, problem: str, node: Node, hint: str) -> DocumentError:
+    def error(self, problem: str, node: DocumentNode, hint: str) -> DocumentError:
         """Return the error about something that makes the whole document useless."""
         return DocumentError(f"{self.place(node)}: {problem}", hint=hint)
 
@@ -146,7 +146,7 @@ def pointer_of(steps: tuple[str, ...]) -> str:
     return "#" + "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
 
 
-def read_document(text: str | bytes, label: str) -> Document:
+def read_document(text: str | bytes, label: str) -> ApiDocument:
     """Return the document that a text holds.
 
     Args:
@@ -172,7 +172,7 @@ def read_document(text: str | bytes, label: str) -> Document:
     return checked_document(root, label, text)
 
 
-def checked_document(root: Json, label: str, text: str = "") -> Document:
+def checked_document(root: Json, label: str, text: str = "") -> ApiDocument:
     """Return what a value holds as a document.
 
     Raises:
@@ -180,7 +180,7 @@ def checked_document(root: Json, label: str, text: str = "") -> Document:
     """
     if not is_mapping(root):
         raise DocumentError(f"`{label}` is no object", hint="give an OpenAPI document")
-    made = Document(root, label, 0, text)
+    made = ApiDocument(root, label, 0, text)
     version = root.get("openapi")
     if version is None and "swagger" in root:
         said = one_line(str(root["swagger"]), 20)
@@ -192,7 +192,7 @@ def checked_document(root: Json, label: str, text: str = "") -> Document:
         raise made.error(f"it is {said}", node, "give a document of OpenAPI 3.0 or 3.1")
     if not is_mapping(root.get("paths")):
         raise made.error("it has no `paths`", made.node(), "give a document that describes some")
-    return Document(root, label, int(match[1]), text)
+    return ApiDocument(root, label, int(match[1]), text)
 
 
 def _json(text: str, label: str) -> Json:
