@@ -39,6 +39,7 @@ from toolfold.setup.client_programs import CLIENTS, ClientProgram, Launch, Machi
 from toolfold.setup.editing import rendered
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
+from toolfold.sources.openapi import HttpApi
 
 __all__ = ["pages"]
 
@@ -102,7 +103,8 @@ JSON_KEYS = {
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
     "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, "
     "`since`, `tools`, `quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, "
-    "`failed`) and `functions` (each `name`, `tools`, `calls`, `failed`). A proxy has the "
+    "`failed`) and `functions` (each `name`, `kind` (`functions` or `openapi`), `tools`, `calls`, "
+    "`failed`). A proxy has the "
     "`transport` `proxy`, and in place of those `requests`, `failed`, `folded_requests`, `rounds`, "
     "`searches`, `tokens_before`, `tokens_after`, `prompt_tokens`, `cached_tokens` and `upstreams` "
     "(each `name`, `url`, `requests`, `failed`).",
@@ -129,6 +131,7 @@ GROUPS = {
 }
 BESIDE: dict[str, list[str] | None] = {
     "toolfold.sources": None,
+    "toolfold.sources.openapi": None,
     "toolfold.dispatch": None,
     "toolfold.runtime": None,
     "toolfold.search": None,
@@ -258,12 +261,12 @@ def _gateway() -> str:
     lines = [
         "# The gateway's configuration",
         NOTE,
-        "One YAML or JSON file with up to five blocks: `mcpServers` (or VS Code's `servers`), "
-        "`functions`, `serve`, `proxy`, and `tools: tool_search:`, whose keys are "
+        "One YAML or JSON file with up to six blocks: `mcpServers` (or VS Code's `servers`), "
+        "`functions`, `openapi`, `serve`, `proxy`, and `tools: tool_search:`, whose keys are "
         "[the settings](settings.md). Every client's `mcp.json` is such a file as it stands. How "
         "to get one is in the [guide](../guides/gateway.md).",
         "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
-        "in the working directory (which must be named if it has servers, functions, `serve`, or "
+        "in the working directory (which must be named if it has servers, functions, APIs, `serve`, or "
         "settings that send, write or permit something: whoever wrote the folder chose them, not "
         "whoever looks into it), else `toolfold.yaml` in the user's "
         "configuration folder, which `toolfold import` writes. A value that cannot be used is a "
@@ -282,8 +285,14 @@ def _gateway() -> str:
         "your own program and is run as it stands; its tools are those of the registries that it "
         "makes, else its public functions.",
         *_key_entries(FunctionModule, "functions.NAME."),
+        "## HTTP APIs",
+        "Each entry of `openapi` names an HTTP API by its OpenAPI document, whose operations are "
+        "tools: `NAME: ./petstore.yaml`, `NAME: https://…/openapi.json`, or a block of the keys "
+        "below. How to use them is in the [guide](../guides/openapi.md).",
+        *_key_entries(HttpApi, "openapi.NAME."),
         "## References",
-        "In `command`, `args`, `env`, `cwd`, `url`, `headers` and `envFile`. What a reference "
+        "In `command`, `args`, `env`, `cwd`, `url`, `headers` and `envFile` of servers, and in "
+        "`file`, `url`, `base_url`, `auth`, `headers` and `variables` of APIs. What a reference "
         "stands for is never shown: not in a log, not in an error, not in `check`.",
         *(f"- `{form}`: {text}" for form, text in REFERENCES.items()),
         "## How to serve",

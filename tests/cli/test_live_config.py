@@ -88,8 +88,8 @@ def test_a_named_configuration_without_tools_is_an_error_and_not_the_demo(
     assert run(*arguments, "--config", "settings.yaml") == Ran(
         2,
         "",
-        "error: `settings.yaml` names no servers and no functions\n\n"
-        "hint: write `mcpServers` or `functions` into it, or give --catalog FILE\n",
+        "error: `settings.yaml` names no servers, no functions and no APIs\n\n"
+        "hint: write `mcpServers`, `functions` or `openapi` into it, or give --catalog FILE\n",
     )
 
 
@@ -102,7 +102,7 @@ def test_the_demo_stands_in_for_no_file_that_was_named(
     arguments: list[str], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("named.yaml").write_text(text, "utf-8")
-    said = "error: `named.yaml` names no servers and no functions\n"
+    said = "error: `named.yaml` names no servers, no functions and no APIs\n"
 
     by_flag = run(*arguments, "--config", "named.yaml")
     monkeypatch.setenv("TOOLFOLD_CONFIG", "named.yaml")
@@ -325,7 +325,7 @@ def test_replay_refuses_a_configuration_without_tools() -> None:
     assert run("replay", "--strategy", "bridge").code == 0
     refused = run("replay", "--config", "toolfold.yaml")
     assert refused.code == 2
-    assert "names no servers and no functions" in refused.err
+    assert "names no servers, no functions and no APIs" in refused.err
 
 
 def test_a_call_says_which_servers_do_not_run_instead_of_pointing_to_another() -> None:

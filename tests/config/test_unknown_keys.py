@@ -73,6 +73,7 @@ def test_a_slip_of_one_of_our_keys_is_an_error_in_a_file_of_any_name(
     [
         ("serve: {read_only: true}\n", "colour"),
         ("functions: {b: ./b.py}\n", "colour"),
+        ("openapi: {b: ./b.yaml}\n", "colour"),
         ("tools: {tool_search: {enabled: off}}\n", "colour"),
     ],
 )
@@ -82,7 +83,7 @@ def test_a_file_is_ours_by_what_it_holds_and_every_key_in_it_must_be_known(
     at_the_top = written(tmp_path, f"{ours}{SERVERS}{level}: red\n", "any.yaml")
     assert refused(at_the_top) == (
         "unknown key `colour`, line 3",
-        "the keys are functions, mcpServers, proxy, serve, servers, tools",
+        "the keys are functions, mcpServers, openapi, proxy, serve, servers, tools",
     )
 
     entry = written(tmp_path, f"{ours}mcpServers: {{a: {{command: x, {level}: red}}}}", "any.yaml")

@@ -132,7 +132,7 @@ def command(
         prefetch=prefetch,
         recovered="run" if approve == "never" else "ask",
     )
-    secrets = [secret for server in (live.servers if live else ()) for secret in server.secrets]
+    secrets = live.secrets if live else ()
     written = Transcript(transcript, secrets=secrets) if transcript else None
     with options.hushed(), Talk(agent, screen, feed, written, secrets) as talk:
         if hub is not None:

@@ -91,7 +91,8 @@ def _of_servers(config: GatewayConfig, listed: Listed) -> list[Finding]:
         Finding("error", "server failed", (status.name,), str(status.error))
         for status in listed.failed
     ]
-    return [*failed, *(Finding("warning", "configuration", (), note) for note in config.notes)]
+    notes = (*config.notes, *listed.notes)
+    return [*failed, *(Finding("warning", "configuration", (), note) for note in notes)]
 
 
 def _retrieval(tools: Sequence[Tool], settings: Settings, *, quiet: bool) -> list[Retrievability]:

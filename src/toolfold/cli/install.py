@@ -111,7 +111,9 @@ def _planned(
     if path is None:
         raise ConfigError("there is no configuration to serve", hint=missing_hint())
     if not load_gateway(path, strict=False).has_tools:
-        raise ConfigError(f"`{path}` names no servers and no functions", hint=missing_hint())
+        raise ConfigError(
+            f"`{path}` names no servers, no functions and no APIs", hint=missing_hint()
+        )
     try:
         return plan_install(machine, client, path, name=name, scope=scope, only=only)
     except EditError as error:

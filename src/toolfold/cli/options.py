@@ -163,8 +163,8 @@ def _refuse_without_tools(found: GatewayConfig, *, is_named: bool) -> None:
         )
     if is_named:
         raise ConfigError(
-            f"`{found.path}` names no servers and no functions",
-            hint="write `mcpServers` or `functions` into it, or give --catalog FILE",
+            f"`{found.path}` names no servers, no functions and no APIs",
+            hint="write `mcpServers`, `functions` or `openapi` into it, or give --catalog FILE",
         )
 
 
@@ -190,6 +190,8 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
         listed = list_tools(config, scope=scope, progress=progress, strict=not quiet)
     if not quiet:
         say_what_is_missing(listed.failed, listed.waiting)
+        for note in listed.notes:
+            click.echo(f"warning: {plain(note)}", err=True)
     return listed
 
 
@@ -209,6 +211,8 @@ def hushed() -> Generator[None]:
     names = (
         "toolfold.serve",
         "toolfold.sources.mcp",
+        "toolfold.sources.openapi",
+        "toolfold.config",
         "mcp",
         "client",
         "httpx",

@@ -116,7 +116,8 @@ def _lines(gateway: RunningGateway) -> list[str]:
         lines.append(f"  {padded(name, widest)}  {_server(server)}")
     for name, source in zip(names[len(servers) :], functions, strict=True):
         tools = plural(_number(source, "tools"), "tool")
-        lines.append(f"  {padded(name, widest)}  functions, {tools}, {_calls(source)}")
+        kind = "openapi" if source.get("kind") == "openapi" else "functions"
+        lines.append(f"  {padded(name, widest)}  {kind}, {tools}, {_calls(source)}")
     return lines
 
 

@@ -1,25 +1,31 @@
-"""What a configuration's tools come from, as sources: its servers and its functions."""
+"""What a configuration's tools come from, as sources: its servers, functions and APIs."""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from toolfold.errors import MissingExtraError
+from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.sources.function_modules import load_functions
+from toolfold.sources.openapi import HttpApi, OpenAPISource
 from toolfold.sources.source import Source
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.sources.mcp.hub import Hub
 
-__all__ = ["sources_of"]
+__all__ = ["load_apis", "sources_of"]
+
+_log = logging.getLogger(__name__)
 
 
 def sources_of(config: GatewayConfig, *, hub: Hub | None = None) -> list[Source]:
-    """Return a source for each server of a configuration, then one for each of its modules.
+    """Return a source for each server of a configuration, each of its modules and each API.
 
     None is open yet. The modules of functions are loaded, and to load one is to run it. A
-    server that is known not to start comes with the others, and says why when it is opened.
+    server that is known not to start comes with the others, and says why when it is opened;
+    so does an API whose document cannot be used.
 
     Example:
         config = load_gateway("toolfold.yaml", strict=False)
@@ -31,10 +37,26 @@ def sources_of(config: GatewayConfig, *, hub: Hub | None = None) -> list[Source]
         hub: Who brings the servers together; by default each stands alone.
 
     Raises:
-        MissingExtraError: There are servers, and the extra `mcp` is not installed.
+        MissingExtraError: There are servers, and the extra `mcp` is not installed; or APIs,
+            and the extra `openapi` is not.
         ConfigError: A module of functions cannot be loaded.
     """
-    return [*_servers(config, hub), *map(load_functions, config.functions)]
+    return [*_servers(config, hub), *map(load_functions, config.functions), *load_apis(config)]
+
+
+def load_apis(config: GatewayConfig) -> list[OpenAPISource]:
+    """Return a source for each API of a configuration; one that cannot be used says why."""
+    return [_load_api(api, config.serve.description_limit) for api in config.apis]
+
+
+def _load_api(api: HttpApi, limit: int) -> OpenAPISource:
+    try:
+        return OpenAPISource(api, description_limit=limit)
+    except MissingExtraError:
+        raise
+    except ConfigError as error:
+        _log.warning("openapi %s: %s (%s)", api.name, error.message, error.hint)
+        return OpenAPISource(replace(api, problem=error))
 
 
 def _servers(config: GatewayConfig, hub: Hub | None) -> list[Source]:

@@ -1,8 +1,8 @@
 """The gateway's configuration, from one file.
 
-The file is YAML or JSON with up to four blocks: `mcpServers` (or VS Code's `servers`),
-`functions`, `serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it stands, and a
-`toolfold.yaml` may hold all of it.
+The file is YAML or JSON with up to five blocks: `mcpServers` (or VS Code's `servers`),
+`functions`, `openapi`, `serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it
+stands, and a `toolfold.yaml` may hold all of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from toolfold.config.api_entries import ReadApis, read_apis
 from toolfold.config.function_entries import read_functions
 from toolfold.config.references import References
 from toolfold.config.serve_settings import ServeSettings
@@ -26,6 +27,7 @@ from toolfold.settings.load import PLACES, refuse_unnamed, settings_in
 from toolfold.settings.model import StrategyName
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
+from toolfold.sources.openapi.http_api import HttpApi
 
 __all__ = ["GatewayConfig", "find_config", "load_gateway", "missing_hint", "user_config"]
 
@@ -56,10 +58,18 @@ class GatewayConfig:
     functions: tuple[FunctionModule, ...] = ()
     """The modules of Python functions beside the servers; none of them is imported yet."""
 
+    apis: tuple[HttpApi, ...] = ()
+    """The HTTP APIs beside the servers; no document of theirs is read yet."""
+
     @property
     def has_tools(self) -> bool:
         """Whether it names anything that tools come from."""
-        return bool(self.servers or self.functions)
+        return bool(self.servers or self.functions or self.apis)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of servers and APIs that must never be shown, for a `Redactor`."""
+        return tuple(secret for each in (*self.servers, *self.apis) for secret in each.secrets)
 
     @property
     def folding(self) -> Settings:
@@ -82,8 +92,8 @@ def load_gateway(
     Args:
         path: The file. Without it, `TOOLFOLD_CONFIG`, then `toolfold.yaml` in the working
             directory, then the one in the user's configuration folder; without any of
-            them, the configuration is empty. A folder's file that names servers or
-            functions, says how to serve, or where anything is sent or written, must be
+            them, the configuration is empty. A folder's file that names servers,
+            functions or APIs, says how to serve, or where anything is sent or written, must be
             named: whoever wrote the folder chose that, not whoever looks into it.
         environ: The environment; the process's own by default.
         strict: Whether a server that cannot be used is an error. Otherwise it comes with
@@ -119,6 +129,7 @@ def load_gateway(
     references = References.of(chosen, environ, is_users=chosen == user_config())
     found = _servers(file, references, strict=strict)
     functions = _functions(top, chosen.absolute().parent)
+    http = _apis(top, references, chosen.absolute().parent, strict=strict)
     names = {*(server.name for server in found.servers), *found.disabled}
     for entry in functions:
         if entry.name in names:
@@ -126,8 +137,18 @@ def load_gateway(
                 f"`functions.{entry.name}` has the name of a server{top['functions'].where}",
                 hint="give it a name of its own",
             )
+    names |= {entry.name for entry in functions}
+    for api in http.apis:
+        if api.name in names:
+            raise ConfigError(
+                f"`openapi.{api.name}` has a name that is taken{top['openapi'].where}",
+                hint="give it one that no server and no functions have",
+            )
     notes = (*found.notes, *_strategy_notes(serve, settings, asked=strategy is not None))
-    return GatewayConfig(found.servers, serve, settings, chosen, found.disabled, notes, functions)
+    disabled = (*found.disabled, *http.disabled)
+    return GatewayConfig(
+        found.servers, serve, settings, chosen, disabled, notes, functions, http.apis
+    )
 
 
 def find_config(
@@ -144,6 +165,7 @@ def find_config(
 _UNASKED = {
     **dict.fromkeys(_BLOCKS, "names servers to start"),
     "functions": "names Python functions to load",
+    "openapi": "names HTTP APIs to call",
     "serve": "says how to serve",
 }
 
@@ -188,6 +210,15 @@ def _servers(file: Top, references: References, *, strict: bool) -> Read:
 def _functions(top: Mapping[str, Place], folder: Path) -> tuple[FunctionModule, ...]:
     block = top.get("functions")
     return read_functions(block, folder) if block is not None and block.node.value else ()
+
+
+def _apis(
+    top: Mapping[str, Place], references: References, folder: Path, *, strict: bool
+) -> ReadApis:
+    block = top.get("openapi")
+    if block is None or not block.node.value:
+        return ReadApis((), ())
+    return read_apis(block, references, folder, strict=strict)
 
 
 def _without_provider(settings: Settings) -> StrategyName:

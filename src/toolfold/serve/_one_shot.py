@@ -1,4 +1,4 @@
-"""The tools of live MCP servers and of functions beside them, asked once.
+"""The tools of live MCP servers, and of functions and HTTP APIs beside them, asked once.
 
 The gateway itself is put up in this process, for as long as it takes to list the tools or
 to make one call; so names, scope, checks and deadlines are those of `toolfold serve`.
@@ -20,12 +20,14 @@ from toolfold._bounds import one_line
 from toolfold._suggestions import names_like
 from toolfold.absent import AbsentSource
 from toolfold.catalog import Catalog
+from toolfold.config.configured_sources import load_apis
 from toolfold.dispatch.records import Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.settings import Settings
 from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp.server_status import ServerStatus
+from toolfold.sources.openapi import OpenAPISource
 from toolfold.sources.source import Source
 from toolfold.tool import Json, Tool, is_object
 
@@ -78,6 +80,9 @@ class Listed:
     waiting: int = 0
     """How many tools wait for a person's approval and are left out."""
 
+    notes: tuple[str, ...] = ()
+    """What a person may want to know of documents of APIs that can be used all the same."""
+
 
 def list_tools(
     config: GatewayConfig,
@@ -104,7 +109,7 @@ def list_tools(
 
         async def work() -> Listed:
             async with _up(config, sources, scope, progress) as (gateway, principal, statuses):
-                return _listed(gateway, principal, statuses, strict=strict)
+                return _listed(gateway, principal, statuses, sources, strict=strict)
 
         return asyncio.run(work())
 
@@ -145,7 +150,7 @@ def call_tool(
         async def work() -> dict[str, Json]:
             up = _up(wanted, sources, scope, progress, observers)
             async with up as (gateway, principal, statuses):
-                found = _listed(gateway, principal, statuses).catalog
+                found = _listed(gateway, principal, statuses, sources).catalog
                 tool = found.find(name)
                 if tool is None:
                     raise _unknown(name, found, gateway.absent(principal))
@@ -172,7 +177,7 @@ def _unknown(name: str, there: Catalog, absent: Sequence[AbsentSource]) -> Toolf
 
 def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
     """Load the modules of functions, in the main thread and outside of any event loop."""
-    return tuple(load_functions(entry) for entry in config.functions)
+    return (*map(load_functions, config.functions), *load_apis(config))
 
 
 def _checked(tool: Tool, arguments: Mapping[str, Json], settings: Settings) -> dict[str, Json]:
@@ -207,11 +212,21 @@ def _listed(
     gateway: Gateway,
     principal: Principal,
     statuses: Mapping[str, ServerStatus],
+    sources: Sequence[Source],
     *,
     strict: bool = True,
 ) -> Listed:
-    failed = tuple(status for status in statuses.values() if status.state == "failed")
-    if strict and failed and len(failed) == len(statuses) and not gateway.config.functions:
+    apis = [source for source in sources if isinstance(source, OpenAPISource)]
+    failed = (
+        *(status for status in statuses.values() if status.state == "failed"),
+        *(
+            ServerStatus(api.name, "http", "failed", error=api.problem)
+            for api in apis
+            if api.problem
+        ),
+    )
+    every = len(statuses) + len(apis)
+    if strict and failed and len(failed) == every and not gateway.config.functions:
         first = failed[0]
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         raise NoServerError(
@@ -223,7 +238,8 @@ def _listed(
         tool for tool in map(gateway.config.settings.applied, stock.tools) if principal.admits(tool)
     ]
     waiting = sum(status.quarantined for status in gateway.pool.statuses)
-    return Listed(Catalog(tools, configured=gateway.pool.names), failed, waiting)
+    notes = tuple(note for api in apis for note in api.notes)
+    return Listed(Catalog(tools, configured=gateway.pool.names), failed, waiting, notes)
 
 
 def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
@@ -235,9 +251,10 @@ def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
 
     servers = tuple(s for s in config.servers if owns(s.name) or (s.prefix and owns(s.prefix)))
     functions = tuple(entry for entry in config.functions if owns(entry.name))
-    if len(servers) + len(functions) != 1:
+    apis = tuple(api for api in config.apis if owns(api.name))
+    if len(servers) + len(functions) + len(apis) != 1:
         return config
-    return replace(config, servers=servers, functions=functions)
+    return replace(config, servers=servers, functions=functions, apis=apis)
 
 
 @contextmanager
@@ -249,8 +266,7 @@ def _audit(config: GatewayConfig) -> Generator[tuple[Observer, ...]]:
     if config.serve.audit_file is None:
         yield ()
         return
-    secrets = [secret for server in config.servers for secret in server.secrets]
-    audit = AuditLog(config.serve.audit_file, Redactor(secrets))
+    audit = AuditLog(config.serve.audit_file, Redactor(config.secrets))
     try:
         yield (audit,)
     finally:

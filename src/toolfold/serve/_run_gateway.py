@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING
 
+from toolfold.config.configured_sources import load_apis
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import MissingExtraError
@@ -35,6 +36,7 @@ from toolfold.serve.observe.status_screen import LiveStatus, StatusLog
 from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.transports._process import Child, start
+from toolfold.sources.openapi import OpenAPISource
 from toolfold.sources.source import Source
 
 if TYPE_CHECKING:
@@ -116,20 +118,19 @@ class _Process:
 
 
 def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
-    """Load the modules of functions.
+    """Load the modules of functions, and the documents of HTTP APIs.
 
     Before anything is started: a module may do at import what needs the main thread and no
     event loop, and one that is broken is the user's own to mend, so nothing is served.
     """
-    return tuple(load_functions(entry) for entry in config.functions)
+    return (*map(load_functions, config.functions), *load_apis(config))
 
 
 @contextmanager
 def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Generator[_Process]:
     """Set up what belongs to the process: logs and the audit."""
-    secrets = [secret for server in config.servers for secret in server.secrets]
     tokens = [os.environ.get(token.env, "") for token in config.serve.tokens if token.env]
-    redactor = Redactor([*secrets, *filter(None, tokens)])
+    redactor = Redactor([*config.secrets, *filter(None, tokens)])
     start_logs(how.form, redactor=redactor, verbose=how.verbose)
     if not how.verbose:
         # The status log says once for all principals what folding does.
@@ -137,7 +138,8 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
     for note in config.notes:
         _log.warning("%s", note)
     for source in sources:
-        _log.info("functions %s: %s tools", source.name, len(source.tools()))
+        kind = "openapi" if isinstance(source, OpenAPISource) else "functions"
+        _log.info("%s %s: %s tools", kind, source.name, len(source.tools()))
     audit = None
     if config.serve.audit_file is not None:
         audit = AuditLog(config.serve.audit_file, redactor)

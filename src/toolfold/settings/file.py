@@ -1,6 +1,6 @@
 """The settings that a YAML or JSON file holds, each with the line where it stands.
 
-A file is ours by its name, or by what it holds: `serve`, `functions`,
+A file is ours by its name, or by what it holds: `serve`, `functions`, a block `openapi`,
 `proxy.upstreams` or `tools.tool_search`. There every key must be known. In that of another
 program what stands beside our blocks is not looked at, unless it is nearly one of them: a slip
 must not switch a limit off in silence.
@@ -27,7 +27,7 @@ OWN_FILE = "toolfold.yaml"
 """The file that is read where none is named and it exists."""
 
 _OWN_NAMES = (OWN_FILE, "toolfold.yml", "toolfold.json")
-_TOP_KEYS = ("tools", "serve", "proxy", "functions", "mcpServers", "servers")
+_TOP_KEYS = ("tools", "serve", "proxy", "functions", "openapi", "mcpServers", "servers")
 _PASSED_OVER = ("$schema", "inputs")  # what editors put beside them
 _HERMES = frozenset(
     "_config_version model providers agent terminal toolsets platform_toolsets".split()
@@ -152,6 +152,7 @@ def read_top(path: Path, known: Mapping[str, str]) -> Top:
         path.name in _OWN_NAMES
         or not {"serve", "functions"}.isdisjoint(keys)
         or _has(root, "proxy", "upstreams")
+        or _has_block(root, "openapi")
         or (not is_hermes and _has(root, "tools", "tool_search"))
     )
     if not is_own:
@@ -180,8 +181,8 @@ def _refuse_near(
 
 
 def _meant(key: str) -> str | None:
-    # `proxies` and the like are other programs' own words.
-    meant = nearly(key, [known for known in _TOP_KEYS if known != "proxy"])
+    # `proxies`, `openai` and the like are other programs' own words.
+    meant = nearly(key, [known for known in _TOP_KEYS if known not in ("proxy", "openapi")])
     return f"did you mean `{meant}`?" if meant else None
 
 
@@ -199,6 +200,12 @@ def _has(root: Node, outer: str, inner: str) -> bool:
         return False
     blocks = [value for key, value in root.value if key.value == outer and _is_mapping(value)]
     return any(key.value == inner for block in blocks for key, _ in block.value)
+
+
+def _has_block(root: Node, key: str) -> bool:
+    """Whether a file holds a block; an OpenAPI document has its version under `openapi`."""
+    pairs = root.value if _is_mapping(root) else ()
+    return any(each.value == key and _is_mapping(value) for each, value in pairs)
 
 
 def _root(path: Path) -> Node | None:

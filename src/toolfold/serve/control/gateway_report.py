@@ -83,7 +83,7 @@ class GatewayReport:
             "folded": _folding(tally.fold),
             "servers": [self._server(status) for status in gateway.pool.statuses],
             "functions": [
-                {"name": name, "tools": tools, **self._counts(name)}
+                {"name": name, "kind": self._kind(name), "tools": tools, **self._counts(name)}
                 for name, tools in gateway.pool.others.items()
             ],
         }
@@ -102,6 +102,10 @@ class GatewayReport:
             "retry_in": None if left is None else round(left, 1),
             **self._counts(status.name),
         }
+
+    def _kind(self, source: str) -> str:
+        apis = self._gateway.config.apis
+        return "openapi" if any(api.name == source for api in apis) else "functions"
 
     def _counts(self, source: str) -> dict[str, Json]:
         return {"calls": self._tally.calls[source], "failed": self._tally.failed[source]}

@@ -7,12 +7,16 @@ is read, and that is one request.
 
 from __future__ import annotations
 
-import asyncio
-import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import httpx2
 
+from toolfold.sources._packed_bodies import (
+    ENCODINGS,
+    BodyStream,
+    UnpackedBody,
+    encodings_of,
+)
 from toolfold.sources.mcp.transports._nesting import SIZE_LIMIT, levelled, may_nest
 
 __all__ = ["ANSWER_LIMIT", "ENCODINGS", "bound"]
@@ -22,11 +26,6 @@ ANSWER_LIMIT = 64 * 1024 * 1024
 
 ERROR_LIMIT = 1024 * 1024
 """The longest body of a refusal."""
-
-ENCODINGS = "gzip, deflate"
-"""What servers are told that is understood here."""
-
-_PIECE = 256 * 1024
 
 
 def bound(response: httpx2.Response, server: str) -> None:
@@ -41,13 +40,9 @@ def bound(response: httpx2.Response, server: str) -> None:
     """
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     kind = response.headers.get("content-type", "").lower()
-    encodings = [
-        each.strip().lower()
-        for each in response.headers.get("content-encoding", "").split(",")
-        if each.strip().lower() not in ("", "identity")
-    ]
+    encodings = encodings_of(response)
     limit = ANSWER_LIMIT if response.status_code < 400 else ERROR_LIMIT
-    body: httpx2.AsyncByteStream = _Unpacked(response.stream, encodings)
+    body: httpx2.AsyncByteStream = UnpackedBody(response.stream, encodings)
     if kind.startswith("text/event-stream"):
         body = _LevelledEvents(body, server)
     else:
@@ -58,61 +53,7 @@ def bound(response: httpx2.Response, server: str) -> None:
     response.headers.pop("content-encoding", None)
 
 
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _Unpacked(_Body):
-    def __init__(self, inner: httpx2.AsyncByteStream, encodings: list[str]) -> None:
-        super().__init__(inner)
-        self._encodings = encodings
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        if not self._encodings:
-            async for piece in self._inner:
-                yield piece
-            return
-        # More than one packing inside another is nobody's need, and a bomb's best friend.
-        if len(self._encodings) > 1 or self._encodings[0] not in ("gzip", "x-gzip", "deflate"):
-            raise httpx2.StreamError("the server's answer is packed in a way nobody asked for")
-        unpacker = _Unpacker(is_gzip=self._encodings[0] != "deflate")
-        async for piece in self._inner:
-            for part in unpacker.parts(piece):
-                yield part
-                # A bomb is unpacked in turns with everybody else's business.
-                await asyncio.sleep(0)
-
-
-class _Unpacker:
-    def __init__(self, *, is_gzip: bool) -> None:
-        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 16 if is_gzip else zlib.MAX_WBITS)
-        self._may_be_bare = not is_gzip
-
-    def parts(self, packed: bytes) -> Iterator[bytes]:
-        """Yield what a piece unpacks to, in pieces that are not large either."""
-        while packed:
-            try:
-                part = self._inflate.decompress(packed, _PIECE)
-            except zlib.error as error:
-                if not self._may_be_bare:
-                    raise httpx2.StreamError(f"the server's answer is damaged: {error}") from None
-                # "Deflate" is sent with a header and without one.
-                self._may_be_bare = False
-                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-                continue
-            self._may_be_bare = False
-            if part:
-                yield part
-            packed = self._inflate.unconsumed_tail
-            if not part and not packed:
-                return
-
-
-class _Bounded(_Body):
+class _Bounded(BodyStream):
     def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
         super().__init__(inner)
         self._limit = limit
@@ -126,7 +67,7 @@ class _Bounded(_Body):
             yield piece
 
 
-class _Levelled(_Body):
+class _Levelled(BodyStream):
     """A JSON body; one tool in it that nests too deep is left out."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, server: str) -> None:
