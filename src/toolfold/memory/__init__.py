@@ -7,7 +7,9 @@ are the only ones that are ever named.
 """
 
 from toolfold.memory._store import StoreError
-from toolfold.memory.memory import Memory, PrincipalMemory, Share
+from toolfold.memory.memory import Memory, Share
+from toolfold.memory.opening import memory_file, open_memory
+from toolfold.memory.principal_memory import PrincipalMemory
 from toolfold.memory.records import MemoryRecord, MemoryRecordError
 from toolfold.search.memory import Lift, SearchMemory, Use, Weighed
 
@@ -22,4 +24,6 @@ __all__ = [
     "StoreError",
     "Use",
     "Weighed",
+    "memory_file",
+    "open_memory",
 ]

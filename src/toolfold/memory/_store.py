@@ -92,18 +92,22 @@ class Store:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
         self.path = path
         self.problem = ""
         """Why the file is not used, if it is not."""
         if path is not None:
             try:
                 self._connection = _opened(path)
+                # Who reads does not wait for who writes, in this process or another.
+                self._reader = _connected(str(path))
             except (OSError, sqlite3.Error, StoreError) as error:
                 self._do_without(path, error)
             else:
                 return
-        self._connection = _connected(":memory:")
+        self._connection = self._reader = _connected(":memory:")
+        self._reading = self._lock
 
     @property
     def is_lasting(self) -> bool:
@@ -123,6 +127,8 @@ class Store:
         """Close the file."""
         with self._lock:
             self._connection.close()
+        with self._reading:
+            self._reader.close()
 
     # ---- reading
 
@@ -131,8 +137,10 @@ class Store:
         rows = dict(self._rows("SELECT key, value FROM meta"))
         return int(rows["generation"]), int(rows["seq"]), int(rows["pairs"])
 
-    def others_wrote(self) -> int:
-        """Return a number that changes when another connection has written."""
+    def writes(self) -> int:
+        """Return a number that changes when anybody has written."""
+        if self._reader is self._connection:
+            return self._connection.total_changes
         return int(self._rows("PRAGMA data_version")[0][0])
 
     def requests(self, *, after: int = 0) -> Iterator[KeptRequest]:
@@ -186,7 +194,7 @@ class Store:
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
-            with self._lock, closing(self._connection.cursor()) as cursor:
+            with self._reading, closing(self._reader.cursor()) as cursor:
                 return cursor.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"the memory cannot be read: {error}") from None

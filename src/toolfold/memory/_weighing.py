@@ -56,6 +56,8 @@ class Weighing:
 
     def is_ready(self, principal: str | None, catalog: SearchedTools) -> bool:
         """Whether the weight for a catalog is chosen; all else takes a moment."""
+        if not self.index.size:
+            return True
         key = self._key(principal, catalog, self._sight(principal, catalog))
         return self._weights.get(key) is not None
 

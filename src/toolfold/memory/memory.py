@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -23,6 +22,7 @@ from toolfold.memory._pairs import Pairs
 from toolfold.memory._store import Ranked, Store, StoreError, ToolKey
 from toolfold.memory._weighing import Weighing, embedded, packed
 from toolfold.memory._writer import MemoryWriter
+from toolfold.memory.principal_memory import PrincipalMemory
 from toolfold.memory.records import (
     NAME_LIMIT,
     RANKED_AT_MOST,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Memory", "PrincipalMemory", "Share"]
+__all__ = ["Memory", "Share"]
 
 Share = Literal["principal", "all"]
 """Whose searches count: everybody's own, or all of them."""
@@ -73,6 +73,7 @@ class Memory:
         bound: How many requests are kept; the oldest leave first.
         age_days: For how many days.
         redactor: Takes secrets out of what is kept.
+        tell: Told once, at the first write, where it goes; by default the log.
     """
 
     def __init__(
@@ -83,18 +84,21 @@ class Memory:
         bound: int = 20_000,
         age_days: float = 180,
         redactor: Redactor | None = None,
+        tell: Callable[[str], None] = _log.info,
     ) -> None:
+        self._tell = tell
         self.share: Share = share
         self._path = path
         self._bound = bound
         self._age = age_days * DAY
         self._redactor = redactor or Redactor()
         self._lock = threading.RLock()
+        self._writing = threading.Lock()
         self._kept: Store | None = None
         self._index: RequestIndex | None = None
         self._pairs = Pairs()
-        self._seen_changes = (-1, -1, -1)
-        self._others = -1
+        self._seen_changes: tuple[int, int, int] = (-1, -1, -1)
+        self._seen_writes = -1
         self._looked = 0.0
         self._asked: OrderedDict[str, Ranked] = OrderedDict()
         self._weighs: Weighing | None = None
@@ -210,7 +214,8 @@ class Memory:
             self._look(at_once=True)
             return 0 if self._index is None else self._index.nbytes
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         """How many requests it holds."""
         with self._lock:
             self._look(at_once=True)
@@ -274,7 +279,7 @@ class Memory:
         if not given:
             return self.clear()
         self.flush()
-        with self._lock:
+        with self._writing, self._lock:
             self._asked.clear()
             gone = self._store.forget(
                 " AND ".join(text for text, _ in given), [value for _, value in given]
@@ -290,7 +295,7 @@ class Memory:
             StoreError: The file cannot be written.
         """
         self.flush()
-        with self._lock:
+        with self._writing, self._lock:
             there = {(tool.name, tool.digest) for tool in catalog.tools}
             gone = [id_ for id_, key in self._store.tools().items() if key not in there]
             for id_ in gone:
@@ -306,7 +311,7 @@ class Memory:
             StoreError: The file cannot be written.
         """
         self.flush()
-        with self._lock:
+        with self._writing, self._lock:
             self._asked.clear()
             gone = self._store.clear()
             self._look(at_once=True)
@@ -354,29 +359,32 @@ class Memory:
 
     def _look(self, *, at_once: bool = False) -> None:
         """Take in what was written since the last look, by whomever."""
-        if self._index is not None and not at_once:
-            if time.monotonic() - self._looked < _LOOK_EVERY:
-                return
-            self._looked = time.monotonic()
-            others = self._store.others_wrote()
-            if others == self._others:
-                return
-        self._others = self._store.others_wrote()
+        if (
+            self._index is not None
+            and not at_once
+            and time.monotonic() < self._looked + _LOOK_EVERY
+        ):
+            return
         self._looked = time.monotonic()
-        from toolfold.search._dense import table
-
-        if self._index is None:
-            self._store.renew_vectors(table().version, lambda text: packed(embedded(text)))
+        if self._kept is None and self._path is not None and not self._path.exists():
+            # Nobody has learnt anything yet: no file is made for a look.
+            self._index = self._index or RequestIndex(_dimensions())
+            return
+        writes = self._store.writes()
+        if writes == self._seen_writes:
+            return
+        if self._index is None or self._seen_writes < 0:
+            self._store.renew_vectors(_table_version(), lambda text: packed(embedded(text)))
         generation, seq, pairs = self._store.changes()
         before = self._seen_changes
         if self._index is None or generation != before[0]:
-            self._index, before = RequestIndex(table().dimensions), (generation, 0, -1)
+            self._index, before = RequestIndex(_dimensions()), (generation, 0, -1)
         if seq != before[1]:
             for kept in self._store.requests(after=before[1]):
                 self._index.put(kept)
         if pairs != before[2]:
             self._pairs = Pairs(self._store.pairs())
-        self._seen_changes = (generation, seq, pairs)
+        self._seen_changes, self._seen_writes = (generation, seq, pairs), writes
 
     def _learn(self, use: Use, ranked: Ranked | None) -> None:
         key = (use.tool[:NAME_LIMIT], use.digest)
@@ -398,9 +406,10 @@ class Memory:
         vector = embedded(text)
         if not vector.any():
             return  # no word of it is known: nothing will ever be near to it
-        with self._lock:
-            self._look(at_once=self._index is None)
-            known = self._same(principal, vector, use[0])
+        with self._writing:
+            with self._lock:
+                self._look(at_once=True)
+                known = self._same(principal, vector, use[0])
             if known is not None and known != text:
                 text, vector, ranked = known, embedded(known), None
             self._store.put(principal, text, packed(vector), ranked, (use,), at)
@@ -408,7 +417,8 @@ class Memory:
             self._writes += 1
             if self._writes % _TIDY_EVERY == 1:
                 self._tidy()
-            self._look(at_once=True)
+            with self._lock:
+                self._look(at_once=True)
 
     def _same(self, principal: str, vector: NDArray[np.float32], key: ToolKey) -> str | None:
         """Return the request to which a new one is added, if any.
@@ -435,16 +445,15 @@ class Memory:
         self._store.forget_oldest(self._bound)
 
     def _pair(self, principal: str, one: ToolKey, other: ToolKey, at: float) -> None:
-        with self._lock:
+        with self._writing:
             self._store.pair(principal[:NAME_LIMIT], one, other, 1, at)
-            self._look(at_once=True)
 
     def _say_first(self) -> None:
         if not self._has_written and self._store.is_lasting:
             self._has_written = True
-            _log.info(
-                "what searches lead to is remembered in %s; `memory.enabled: off` turns it off",
-                self._store.path,
+            self._tell(
+                f"what searches lead to is remembered in {self._store.path}; "
+                "`memory.enabled: off` turns that off"
             )
 
     # ---- beside the caller
@@ -469,25 +478,13 @@ class Memory:
             _log.warning("%s", what)
 
 
-@dataclass(frozen=True, slots=True)
-class PrincipalMemory:
-    """A memory as one principal's searches see it: its own record, or all where that is shared."""
+def _dimensions() -> int:
+    from toolfold.search._dense import table
 
-    memory: Memory
-    principal: str
+    return table().dimensions
 
-    @property
-    def _whose(self) -> str | None:
-        return self.principal if self.memory.share == "principal" else None
 
-    def weighed(self, need: str, found: Sequence[Match], catalog: SearchedTools) -> Weighed:
-        """Return a need's matches, weighed."""
-        return self.memory.weighed_for(self._whose, need, found, catalog)
+def _table_version() -> str:
+    from toolfold.search._dense import table
 
-    def beside(self, tool: Tool, catalog: SearchedTools) -> Sequence[Tool]:
-        """Return tools of a catalog that were used together with one."""
-        return self.memory.beside_for(self._whose, tool, catalog)
-
-    def is_ready(self, catalog: SearchedTools) -> bool:
-        """Whether `weighed` answers at once for a catalog."""
-        return self.memory.is_ready_for(self._whose, catalog)
+    return table().version
