@@ -7,12 +7,12 @@ fix.
 
 from typing import TYPE_CHECKING, Any
 
-from toolfold.settings.model import PRESETS, Reranker, Settings
+from toolfold.settings.model import PRESETS, MemorySettings, Reranker, Settings
 
 if TYPE_CHECKING:
     from toolfold.settings.load import ENVIRONMENT, load_settings
 
-__all__ = ["ENVIRONMENT", "PRESETS", "Reranker", "Settings", "load_settings"]
+__all__ = ["ENVIRONMENT", "PRESETS", "MemorySettings", "Reranker", "Settings", "load_settings"]
 
 
 def __getattr__(name: str) -> Any:
