@@ -5,6 +5,7 @@ and `Match` are what a ranker of your own is made of: pass it to `fold`.
 """
 
 from toolfold.search._clauses import clauses
+from toolfold.search._text import telling_words
 from toolfold.search.choice import RANKERS, chosen_ranker
 from toolfold.search.index import index_of, is_indexed
 from toolfold.search.ranker import Match, Ranker, Searcher, may_wait
@@ -19,4 +20,5 @@ __all__ = [
     "index_of",
     "is_indexed",
     "may_wait",
+    "telling_words",
 ]
