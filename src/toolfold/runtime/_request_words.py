@@ -26,6 +26,9 @@ _TAG = re.compile(r"<([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,500})?>")
 _ASKED_IN = frozenset({"user_query", "user_request", "userrequest", "user_message", "task"})
 """Tags in which clients put the user's own words."""
 
+_UNCLOSED_AT_MOST = 50
+"""So many tags that nothing closes are no tags: the rest of the text is as it is."""
+
 _FENCE = "```"
 _WORDY = re.compile(r"[^\W\d_]|[ ,.;:!?'’()-]")
 _WORDY_SHARE = 0.9
@@ -98,7 +101,7 @@ def _outside_tags(text: str) -> str:
     kept: list[str] = []
     unclosed: set[str] = set()
     at = 0
-    while (tag := _TAG.search(text, at)) is not None:
+    while len(unclosed) < _UNCLOSED_AT_MOST and (tag := _TAG.search(text, at)) is not None:
         name = tag[1]
         end = -1 if name in unclosed else text.find(f"</{name}>", tag.end())
         if end < 0:
