@@ -1,6 +1,7 @@
 """`python -m live proxied`: a small model behind the proxy, and an agent that knows nothing of it.
 
     python -m live proxied --base-url http://127.0.0.1:8080/v1 --model local --arms proxy,direct
+    python -m live proxied --base-url http://127.0.0.1:8080/v1 --prefetch always
 
 The agent is a plain loop around OpenAI's own SDK: it sends a hundred tools with every request,
 runs what comes back as calls, and stops where nothing does. The arm `proxy` puts `toolfold
@@ -68,7 +69,7 @@ def main(given: Sequence[str]) -> int:
     try:
         for arm in options.arms.split(","):
             chosen = SIXTEEN[: options.direct] if arm == "direct" else SIXTEEN
-            with _address(arm, options.base_url) as base_url:
+            with _address(arm, options.base_url, options.prefetch) as base_url:
                 for number, wanted in enumerate(chosen, 1):
                     outcomes.append(_run(wanted, number, arm, base_url, options.model))
                     _tell(outcomes[-1], options.out)
@@ -94,13 +95,14 @@ def _options(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--base-url", required=True, help="the model's server, with /v1")
     parser.add_argument("--model", default="local", help="what that server calls its model")
     parser.add_argument("--arms", default="proxy,direct")
+    parser.add_argument("--prefetch", choices=["off", "sure", "always"], default="sure")
     parser.add_argument("--direct", type=int, default=16, help="how many requests go direct")
     parser.add_argument("--out", type=Path, default=Path(".live/proxied.jsonl"))
     return parser.parse_args(given)
 
 
 @contextmanager
-def _address(arm: str, upstream: str) -> Generator[str]:
+def _address(arm: str, upstream: str, prefetch: str) -> Generator[str]:
     if arm == "direct":
         yield upstream
         return
@@ -110,7 +112,8 @@ def _address(arm: str, upstream: str) -> Generator[str]:
     with tempfile.TemporaryDirectory(prefix="toolfold-proxied-") as folder:
         config = Path(folder) / "toolfold.yaml"
         entry = {"name": "local", "url": upstream, "recover": True}
-        settings = {"tool_search": {"enabled": "on", "core": ["terminal", "memory"]}}
+        own = {"enabled": "on", "core": ["terminal", "memory"], "prefetch": prefetch}
+        settings = {"tool_search": own}
         config.write_text(json.dumps({"tools": settings, "proxy": {"upstreams": [entry]}}), "utf-8")
         command = [sys.executable, "-c", "from toolfold.cli import main; raise SystemExit(main())"]
         command += ["proxy", "--config", str(config), "--listen", f"127.0.0.1:{port}"]

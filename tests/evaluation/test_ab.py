@@ -14,7 +14,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -170,7 +170,7 @@ def planned(
     steps: Sequence[TurnPlan],
     texts: Sequence[str],
     *,
-    prefetch: bool = False,
+    prefetch: Literal["off", "sure", "always"] = "off",
     strategy: str = "bridge",
 ) -> tuple[list[str], list[str], PlannedModel]:
     """Hold a conversation on the whole stage; return the answers, the tools run, the model."""
@@ -206,7 +206,7 @@ def test_a_tool_that_was_used_before_is_called_again_without_a_search() -> None:
 def test_a_tool_that_the_host_named_ahead_is_called_at_once() -> None:
     text = "Switch on the light in the hall"
 
-    _, ran, model = planned([TurnPlan((LIGHT,))], [text], prefetch=True)
+    _, ran, model = planned([TurnPlan((LIGHT,))], [text], prefetch="sure")
 
     assert ran == ["home__set_light"]
     assert called(model) == ["tool_call"]
@@ -750,8 +750,8 @@ def test_the_command_prints_json_and_puts_its_files_where_git_ignores_them() -> 
         (
             ["--scripted", "--arms", "folded,foldet"],
             "error: no arm is named 'foldet'\n\n"
-            "hint: there are: unfolded, bridge, stub, bridge+prefetch, bridge+describe, folded, "
-            "prefetch\n",
+            "hint: there are: unfolded, bridge, stub, bridge+sure, bridge+prefetch, "
+            "bridge+describe, folded, sure, prefetch\n",
         ),
         (
             ["--model", "m", "--arms", "folded,bridge+describe"],

@@ -11,9 +11,6 @@ import pytest
 from support.proxying import Between, Call, Say, Think, items_of, mcp_tools, texts_of
 from support.sdk_agents import AGENTS, MessagesAgent, ResponsesAgent
 from toolfold import Settings
-from toolfold.proxy.history import History
-from toolfold.proxy.opening import DIALECTS
-from toolfold.proxy.request import ProxiedRequest
 
 RENAME, COPY = "mcp__files__rename_file", "mcp__files__copy_file"
 SEARCH = Call("tool_search", {"query": "rename a file"})
@@ -133,34 +130,6 @@ def test_the_clients_own_tools_keep_place_and_bytes() -> None:
         assert text in sent
     at = body.index('"model"')
     assert sent.endswith(body[at:])
-
-
-@pytest.mark.parametrize("dialect", list(AGENTS))
-def test_a_note_stands_behind_its_message_in_every_later_request(dialect: str) -> None:
-    wire = playing([SEARCH], [wrapped(RENAME)])
-    wire.more["notes"] = True
-    agent = AGENTS[dialect](wire, False)
-    agent.say("rename it")
-    spoken = spoken_dialect(dialect)
-    key = "input" if dialect == "openai-responses" else "messages"
-    said = json.dumps({key: agent.items}).encode()
-    request = ProxiedRequest.of(said, key)
-    History(spoken, request, wire.store, "", {}).keep_note("Likely: rename_file.")
-    agent.results(agent.ask())
-    agent.ask()
-    for asked in wire.asked:
-        items = items_of(asked.body)
-        assert items[:2] == [
-            {"role": "user", "content": "rename it"},
-            {"role": "user", "content": "Likely: rename_file."},
-        ]
-    assert texts_of(wire.asked[-1].body)[: len(texts_of(wire.asked[1].body))] == texts_of(
-        wire.asked[1].body
-    )
-
-
-def spoken_dialect(name: Any) -> Any:
-    return DIALECTS[name]
 
 
 @pytest.mark.parametrize("dialect", list(AGENTS))

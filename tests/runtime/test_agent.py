@@ -79,6 +79,7 @@ def test_a_turn_searches_calls_and_answers() -> None:
         calls(("tool_search", {"query": "put an event in the calendar"})),
         calls(("tool_call", {"name": "create_event", "arguments": {"title": "Lunch"}})),
         says("Lunch is in your calendar."),
+        prefetch="off",
     )
     conversation = agent.conversation()
 
@@ -493,8 +494,8 @@ def test_the_small_profile_names_likely_tools_unless_the_agent_says() -> None:
         return first.note
 
     assert "create_event(title: string" in note(profile=SMALL)
-    assert note(profile=SMALL, prefetch=False) == ""
-    assert note() == ""
+    assert note(profile=SMALL, prefetch="off") == ""
+    assert note(profile=SMALL, settings=replace(FOLDED, prefetch="off")) == ""
 
 
 # ---- approvals
@@ -724,7 +725,7 @@ def test_prefetch_names_the_likely_tools_behind_the_message_and_saves_the_search
     agent = agent_of(
         calls(("tool_call", {"name": "create_event", "arguments": {"title": "Lunch"}})),
         says("Done."),
-        prefetch=True,
+        prefetch="always",
     )
     conversation = agent.conversation()
 
@@ -739,10 +740,10 @@ def test_prefetch_names_the_likely_tools_behind_the_message_and_saves_the_search
 
 def test_prefetch_says_where_even_the_likeliest_tool_is_probably_none() -> None:
     settings = Settings(enabled="on", relevance_floor=0.0)
-    agent = agent_of(says("Hello."), prefetch=True, settings=settings)
+    agent = agent_of(says("Hello."), prefetch="always", settings=settings)
     conversation = agent.conversation()
 
-    wait(conversation.ask("Good morning, how was your weekend?"))
+    wait(conversation.ask("Tell me something about the weather on Mars"))
 
     first = conversation.messages[0]
     assert isinstance(first, UserMessage)
@@ -750,7 +751,7 @@ def test_prefetch_says_where_even_the_likeliest_tool_is_probably_none() -> None:
 
 
 def test_prefetch_leaves_out_what_an_answer_would_leave_out() -> None:
-    agent = agent_of(says("Done."), prefetch=True)
+    agent = agent_of(says("Done."), prefetch="always")
     conversation = agent.conversation()
 
     wait(conversation.ask("create_event"))
@@ -816,7 +817,7 @@ def test_a_renamed_bridge_is_known_to_the_whole_agent() -> None:
         calls(("fold_call", {"name": "create_event", "arguments": {"title": "Lunch"}})),
         says("Done."),
         settings=Settings(enabled="on", bridge_prefix="fold"),
-        prefetch=True,
+        prefetch="always",
     )
     conversation = agent.conversation()
 

@@ -952,6 +952,7 @@ def test_the_small_profile_fills_in_what_the_host_left_open() -> None:
         search_default_limit=3,
         search_max_tokens=600,
         describe_max_tokens=1_500,
+        prefetch="always",
     )
     assert (SMALL.reply_tokens, SMALL.recover) == (1_024, True)
 

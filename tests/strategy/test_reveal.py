@@ -122,7 +122,7 @@ def test_an_agent_calls_what_it_found_by_its_name_and_sees_it_in_the_list() -> N
         ]
     )
     settings = Settings(enabled="on", strategy="reveal")
-    conversation = Agent(model, registry, settings=settings, prefetch=True).conversation()
+    conversation = Agent(model, registry, settings=settings, prefetch="always").conversation()
 
     done = asyncio.run(conversation.ask("I need a room"))
 

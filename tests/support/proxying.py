@@ -62,7 +62,8 @@ DIALECTS: Mapping[str, Any] = {
     "openai-responses": OpenAIResponses(),
     "anthropic-messages": AnthropicMessages(),
 }
-FOLDING = Settings(enabled="on")
+FOLDING = Settings(enabled="on", prefetch="off")
+"""Without notes behind the user's messages, which are `tests/proxy/test_prefetch.py`'s."""
 
 
 class Between(httpx2.BaseTransport):

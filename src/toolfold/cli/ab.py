@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--arms", metavar="NAMES", default="folded,unfolded", show_default=True,
-    help="What to compare: folded, unfolded, stub, prefetch; scripted, also bridge+describe",
+    help="What to compare: folded, unfolded, stub, sure, prefetch; scripted, also bridge+describe",
 )  # fmt: skip
 @click.option(
     "--repeat", metavar="N", type=click.IntRange(1), default=1, show_default=True,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from toolfold.cli import options
 from toolfold.cli.models import Api, model_options, open_model
+from toolfold.cli.setting_options import setting_option
 from toolfold.errors import MissingExtraError, UnknownToolError
+from toolfold.settings import Settings
 
 if TYPE_CHECKING:
     from toolfold.catalog import Catalog
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from toolfold.memory import Memory
     from toolfold.runtime import Hook, PendingCall
     from toolfold.serve.trust.trusting_hub import TrustingHub
-    from toolfold.settings import Settings
     from toolfold.sources import Source, Sources
 
 
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 @click.option(
     "--context-length", metavar="N", type=click.IntRange(1), help="The model's context window"
 )
-@click.option(
-    "--prefetch/--no-prefetch", help="Name the likely tools behind each message  [default: no]"
-)
+@setting_option(
+    Settings, "prefetch", help="When to name the likely tools behind your message: off, where they "
+    "are sure, or always  [default: sure; always for small models]",
+)  # fmt: skip
 @click.option(
     "--approve", type=click.Choice(["destructive", "writes", "all", "never"]),
     default="destructive", show_default=True, help="Which calls to ask you about",
@@ -69,7 +71,7 @@ def command(
     system: str | None,
     profile: str,
     context_length: int | None,
-    prefetch: bool,
+    prefetch: Literal["off", "sure", "always"] | None,
     approve: str,
     script: str | None,
     once: str | None,
@@ -133,7 +135,8 @@ def command(
         context_length=context_length,
         profile=profile_named(profile),
         hooks=hooks,
-        prefetch=prefetch,
+        # What a script says does not hang on what it reads, and shows the searches.
+        prefetch=prefetch or ("off" if replay else None),
         recovered="run" if approve == "never" else "ask",
         memory=memory,
     )

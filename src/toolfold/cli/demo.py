@@ -86,7 +86,14 @@ def _converse() -> None:
     replay = Replay(load_script("demo"))
     hooks = [Approvals(Asker(screen, replay.answer))]
     registry = DemoHost().registry()
-    agent = Agent(replay.model, registry, system=SYSTEM, context_length=_WINDOW, hooks=hooks)
+    agent = Agent(
+        replay.model,
+        registry,
+        system=SYSTEM,
+        context_length=_WINDOW,
+        hooks=hooks,
+        prefetch="off",  # as `toolfold chat --script demo`: the script searches
+    )
     with Talk(agent, screen, feed) as talk:
         for _ in talk.play(replay):
             pass

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import fmean
 
 import click
 
@@ -13,7 +14,16 @@ from toolfold.cli import options
 from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
-from toolfold.evaluation import AnswerResult, Result, load_corpus, measure, measure_answers
+from toolfold.evaluation import (
+    PREFETCHES,
+    AnswerResult,
+    PrefetchResult,
+    Result,
+    load_corpus,
+    measure,
+    measure_answers,
+    measure_prefetch,
+)
 from toolfold.evaluation.measure import mean_curve
 from toolfold.settings import Settings
 from toolfold.tool import Json, is_object
@@ -28,6 +38,9 @@ _COLUMNS = (
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
 @click.option("--queries", metavar="FILE", help="Requests to take in place of DIR's own")
 @click.option("--answers", is_flag=True, help="Measure what the answers to a model hold and cost")
+@click.option(
+    "--prefetch", is_flag=True, help="Measure what naming tools behind the user's message saves"
+)
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
 @setting_option(
     Settings, "ranker", "--ranker", "rankers", multiple=True, help="How to rank; repeatable"
@@ -53,6 +66,7 @@ def command(
     folders: tuple[str, ...],
     queries: str | None,
     answers: bool,
+    prefetch: bool,
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
@@ -82,11 +96,13 @@ def command(
       toolfold eval corpora/* --split test --json > results.jsonl
       toolfold eval corpora/* --page page.html --compare results.jsonl
       toolfold eval my-tools/ unserved/ --floor-curve --limit 200 --seed 1
+      toolfold eval my-tools/ --prefetch
     """
     if compare and not page:
         raise click.UsageError("--compare has nowhere to be shown: add --page FILE")
     earlier = {Path(file).stem: _read_run(file) for file in compare}
     told: list[AnswerResult] = []
+    ahead: list[PrefetchResult] = []
     results: list[Result] = []
     rows: list[dict[str, Json]] = []
     for folder in folders or (str(CATALOG_FILE.parent),):
@@ -105,6 +121,8 @@ def command(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
             told += [measure_answers(corpus, settings)] if answers else []
+            named = [measure_prefetch(corpus, settings, m) for m in PREFETCHES if prefetch]
+            ahead += named
             label = f"{corpus.name} {ranker or ''}"
             with click.progressbar(
                 length=len(corpus.requests), label=label, file=sys.stderr,
@@ -112,7 +130,7 @@ def command(
             ) as bar:  # fmt: skip
                 result = measure(corpus, settings, progress=lambda: bar.update(1))
             results.append(result)
-            rows.append({**result.as_json(), **_of_answers(told)})
+            rows.append({**result.as_json(), **_of_answers(told), **_of_prefetch(named)})
             if as_json:
                 click.echo(json.dumps(rows[-1], ensure_ascii=False))
     _draw(results, plot, page, {**earlier, "this run": rows})
@@ -121,6 +139,7 @@ def command(
         if floor_curve:
             _print_curve(results)
         _print_answers(told)
+        _print_prefetch(ahead)
 
 
 def _of_answers(told: list[AnswerResult]) -> dict[str, Json]:
@@ -129,16 +148,41 @@ def _of_answers(told: list[AnswerResult]) -> dict[str, Json]:
     return {"answers": {k: round(v, 4) for k, v in measured.items()}} if told else {}
 
 
+def _of_prefetch(ahead: list[PrefetchResult]) -> dict[str, Json]:
+    """Return what notes did for a corpus, if that was measured."""
+    measured = {r.prefetch: {k: round(v, 4) for k, v in r.metrics.items()} for r in ahead}
+    return {"prefetch": measured} if measured else {}
+
+
+def _print_prefetch(ahead: list[PrefetchResult]) -> None:
+    """Print what notes behind the user's message hold, cost and save."""
+    if not ahead:
+        return
+    heads = list(dict.fromkeys(key for result in ahead for key in result.metrics))
+    rows = [["", *(head.replace("_", " ") for head in heads)]]
+    rows += ([f"{r.corpus} {r.prefetch}", *_told(r.metrics, heads)] for r in ahead)
+    for mode in dict.fromkeys(result.prefetch for result in ahead):
+        own = [result.metrics for result in ahead if result.prefetch == mode]
+        if len(own) > 1:
+            having = {head: [m[head] for m in own if head in m] for head in heads}
+            means = {head: fmean(values) for head, values in having.items()}
+            rows.append([f"mean {mode}", *_told(means, heads)])
+    click.echo("\nwhat naming tools behind the user's message saves")
+    options.print_table(rows)
+
+
+def _told(metrics: Mapping[str, float], heads: Iterable[str]) -> list[str]:
+    values = ((head, metrics.get(head)) for head in heads)
+    return ["-" if v is None else f"{v:.{0 if 'tokens' in h else 3}f}" for h, v in values]
+
+
 def _print_answers(told: list[AnswerResult]) -> None:
     """Print what the answers hold and cost."""
     if not told:
         return
     heads = list(dict.fromkeys(key for result in told for key in result.metrics))
     rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
-    for result in told:
-        values = ((head, result.metrics.get(head)) for head in heads)
-        cells = ["-" if v is None else f"{v:.{0 if 'tokens' in h else 3}f}" for h, v in values]
-        rows.append([f"{result.corpus} {result.ranker}", *cells])
+    rows += ([f"{r.corpus} {r.ranker}", *_told(r.metrics, heads)] for r in told)
     click.echo("\nwhat the answers hold and cost")
     options.print_table(rows)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--strategy", "strategies", metavar="NAME", multiple=True,
-    help="unfolded, bridge, stub, bridge+prefetch or bridge+describe; repeatable  [default: all]",
+    help="unfolded, bridge, stub, bridge+sure, bridge+prefetch or bridge+describe; repeatable  "
+    "[default: all]",
 )  # fmt: skip
 @options.catalog_option
 @click.option(
@@ -157,14 +158,19 @@ def _print(results: Sequence[Replayed]) -> None:
     ]
     options.print_table([heads, *rows], words=2)
     by_name = {total.strategy: total for total in totals}
-    plain, ahead = by_name.get("bridge"), by_name.get("bridge+prefetch")
-    if plain and ahead and plain.usage.prompt:
-        saved = plain.round_trips - ahead.round_trips
-        more = ahead.usage.prompt - plain.usage.prompt
-        click.echo(
-            f"prefetch saves {saved:,} of {plain.round_trips:,} round trips; tokens read: "
-            f"{more / plain.usage.prompt:+.1%}"
-        )
+    plain = by_name.get("bridge")
+    for name, what in (
+        ("bridge+sure", "prefetch where it is sure"),
+        ("bridge+prefetch", "prefetch"),
+    ):
+        ahead = by_name.get(name)
+        if plain and ahead and plain.usage.prompt:
+            saved = plain.round_trips - ahead.round_trips
+            more = ahead.usage.prompt - plain.usage.prompt
+            click.echo(
+                f"{what} saves {saved:,} of {plain.round_trips:,} round trips; tokens read: "
+                f"{more / plain.usage.prompt:+.1%}"
+            )
 
 
 def _totals(results: Sequence[Replayed]) -> list[Replayed]:

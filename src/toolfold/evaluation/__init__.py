@@ -1,15 +1,19 @@
 """Measuring search: labelled requests in, recall and milliseconds out."""
 
+from toolfold.evaluation.ahead import PREFETCHES, PrefetchResult, measure_prefetch
 from toolfold.evaluation.answers import AnswerResult, measure_answers
 from toolfold.evaluation.corpus import Corpus, LabelledRequest, load_corpus
 from toolfold.evaluation.measure import Result, measure
 
 __all__ = [
+    "PREFETCHES",
     "AnswerResult",
     "Corpus",
     "LabelledRequest",
+    "PrefetchResult",
     "Result",
     "load_corpus",
     "measure",
     "measure_answers",
+    "measure_prefetch",
 ]

@@ -42,6 +42,8 @@ class LabelledRequest:
     """How well a tool serves it, by name, where that is told."""
     catalog: Catalog | None = None
     """The tools to search, where they are the request's own."""
+    later: bool = False
+    """Whether the model has said something before it in the same conversation."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -178,6 +180,7 @@ def _request(row: Json, file: Path, number: int) -> LabelledRequest:
         _alternatives(row.get("gold_alternatives"), names),
         grades,
         Catalog.read(tools) if is_array(tools) and all(map(is_object, tools)) else None,
+        later=row.get("later") is True,
     )
 
 

@@ -109,6 +109,9 @@ class ExchangeReport:
     restored: int = 0
     """Turns of the history that were put back."""
 
+    prefetched: int = 0
+    """Tools that were named behind the user's message, before the model asked."""
+
     usage: Usage = field(default_factory=Usage)
     """The tokens of all rounds, as the upstream counts them."""
 

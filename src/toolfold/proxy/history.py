@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from toolfold._json_values import NotJsonError, canonical, sendable
+from toolfold._json_values import NotJsonError, canonical, compact_bytes, parse
 from toolfold.proxy.conversation import FoldedConversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
 from toolfold.proxy.json_spans import Edit, Element, without
@@ -23,7 +23,7 @@ from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
 from toolfold.strategy import FoundForm
-from toolfold.tool import Json
+from toolfold.tool import Json, is_array
 
 __all__ = ["History", "Restored"]
 
@@ -148,24 +148,42 @@ class History:
         if not turn.calls:
             self._store.put(self._text_key(text, before), kept)
 
-    def keep_note(self, text: str) -> None:
-        """Keep a note that stands behind the last message of this request from now on.
+    @property
+    def called(self) -> frozenset[str]:
+        """The names of the tools that were called."""
+        return frozenset(name for turn in self._turns for name in turn.names)
 
-        It is a message of its own and never inside the client's, under a digest of all that
-        stands before it.
+    @property
+    def has_answers(self) -> bool:
+        """Whether the model has spoken."""
+        return bool(self._turns)
+
+    def keep_note(self, place: int, note: str, names: Sequence[str]) -> None:
+        """Keep a message of ours that stands behind one of the user's from now on.
+
+        Args:
+            place: How many items stand before it.
+            note: The message, as JSON.
+            names: The tools that it names.
         """
-        note = sendable({"role": "user", "content": text})
-        self._store.put(self._key("note", self.digest), note)
+        self._store.put(self._note_key(place), compact_bytes([note, *names]))
 
-    def notes(self) -> Iterator[Edit]:
-        """Yield what puts the notes back that were kept behind messages of the user."""
-        for place, item in enumerate(self._request.items):
-            if item.value.get("role") != "user":
-                continue
-            note = self._store.get(self._key("note", self._digests[place + 1]))
-            if note is not None:
-                more = self._request.separator + note.decode("utf-8", "replace")
-                yield Edit(item.end, item.end, more)
+    def has_note(self, place: int) -> bool:
+        """Whether a note is kept for a place, of whatever tools."""
+        return self._store.get(self._note_key(place)) is not None
+
+    def note(self, place: int, is_there: Callable[[str], bool]) -> str | None:
+        """Return the note that is kept for a place; None where a tool that it names is not there.
+
+        Conversations that begin the same may have other tools, and another scope.
+        """
+        kept = self._store.get(self._note_key(place))
+        try:
+            value = None if kept is None else parse(kept)
+        except (ValueError, RecursionError):
+            return None
+        texts = [text for text in (value if is_array(value) else ()) if isinstance(text, str)]
+        return texts[0] if texts and all(map(is_there, texts[1:])) else None
 
     def missing_answers(self) -> Iterator[Edit]:
         """Yield the answers that a server misses which holds the conversation itself.
@@ -232,6 +250,9 @@ class History:
 
     def _text_key(self, text: str, before: str) -> str:
         return self._key("text", "".join(text.split()), before)
+
+    def _note_key(self, place: int) -> str:
+        return self._key("note", self._digests[place])
 
     def _key(self, *parts: str) -> str:
         whole = "\0".join((self._owner, *parts)).encode("utf-8", "surrogatepass")

@@ -19,6 +19,7 @@ from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit
 from toolfold.proxy.lessons import Lessons
+from toolfold.proxy.prefetch import Notes, refuses_notes
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, ModelCall, RoundTurn
@@ -27,6 +28,8 @@ from toolfold.session import Session
 from toolfold.tool import Json
 
 __all__ = ["ROUNDS_AT_MOST", "FoldedExchange"]
+
+_NO_NOTES = Notes()
 
 ROUNDS_AT_MOST = 5
 """How often a model may search before its client gets an answer."""
@@ -48,6 +51,8 @@ class FoldedExchange:
         recovery: What reads calls that the model writes as text, where that is to be.
         otherwise: Opens the exchange for an upstream that does not defer, after all.
         lessons: Told what is searched for and called.
+        notes: What is said behind the user's messages; the edits have their part of it.
+        without_notes: Opens the exchange for a model that takes no such messages.
     """
 
     def __init__(
@@ -65,6 +70,8 @@ class FoldedExchange:
         recovery: Recovery | None = None,
         otherwise: Callable[[], FoldedExchange | None] = lambda: None,
         lessons: Lessons | None = None,
+        notes: Notes = _NO_NOTES,
+        without_notes: Callable[[], FoldedExchange | None] = lambda: None,
     ) -> None:
         self._lessons = lessons
         self._dialect = dialect
@@ -73,13 +80,15 @@ class FoldedExchange:
         self._tools = tools
         self._history = history
         self._otherwise = otherwise
+        self._notes = notes
+        self._without_notes = without_notes
         self._rounds_at_most = rounds_at_most
         self._hidden: list[str] = []
         self._said: list[str] = []
         self.drop_headers = drop_headers
         self.set_headers = set_headers
         self.is_streamed = request.is_streamed
-        self.body = request.written(edits)
+        self.body = request.written(edits, notes.behind)
         self._writer = partial(dialect.writer, request, is_open=tools.is_open, recovery=recovery)
         self._answer = self._writer(streamed=self.is_streamed)
         self._is_begun = False
@@ -91,6 +100,7 @@ class FoldedExchange:
             tokens_after=told.tokens_after,
             strategy=told.strategy if told.active else "",
             restored=restored,
+            prefetched=len(notes.hits),
         )
 
     def receive(self, data: bytes) -> bytes:
@@ -146,7 +156,17 @@ class FoldedExchange:
         return self._answer.broken(message, status, body)
 
     def refused(self, status: int, body: bytes) -> Again | None:
-        """Take an upstream's error: it is the client's, but for one about deferred tools."""
+        """Take an upstream's error: it is the client's, but for one about what we have done.
+
+        That is deferred tools, and a message behind the user's.
+        """
+        if self._notes and not self._said and refuses_notes(status, body):
+            plain = self._without_notes()
+            if plain is None:
+                return None
+            self._tools, self._edits, self.report = plain._tools, plain._edits, plain.report
+            self._notes = plain._notes
+            return Again(plain.body)
         if not self._tools.folded.is_native or not refuses_native(status, body) or self._said:
             return None
         other = self._otherwise()
@@ -157,7 +177,7 @@ class FoldedExchange:
         self._history.remember(replace(other._tools.conversation, session=told))
         report = replace(other.report, rounds=self.report.rounds, usage=self.report.usage)
         self._tools, self._edits, self.report = other._tools, other._edits, report
-        self._answer, self._hidden = other._answer, []
+        self._answer, self._hidden, self._notes = other._answer, [], other._notes
         return Again(other.body)
 
     def _resolved(self, call: ModelCall, *, is_last: bool) -> HandedCall | AnsweredCall | None:
@@ -197,7 +217,8 @@ class FoldedExchange:
         answers = self._dialect.answers(answered, self._tools.found_form)
         self._hidden += (*turn.items, *self._dialect.results(answers))
         self._answer.begin()
-        return Again(self._request.written(self._edits, self._hidden))
+        behind = (*self._notes.behind, *self._hidden)
+        return Again(self._request.written(self._edits, behind))
 
     def _keep(
         self, turn: RoundTurn, handed: Sequence[HandedCall], answered: Sequence[AnsweredCall]

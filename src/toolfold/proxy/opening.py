@@ -21,6 +21,7 @@ from toolfold.proxy.lessons import Lessons
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
 from toolfold.proxy.lowering import flat_names, has_own_search, spread, unseen_tools
 from toolfold.proxy.offered import Lowered, name_of, without_name
+from toolfold.proxy.prefetch import Notes, notes_for, take_no_notes, takes_notes
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.store import HistoryStore
@@ -63,7 +64,6 @@ def open_exchange(
     searches: bool | None = None,
     context_length: int | None = None,
     rounds_at_most: int = ROUNDS_AT_MOST,
-    notes: bool = False,
     learning: Learning | None = None,
 ) -> FoldedExchange | Untouched | Refused:
     """Return what becomes of a client's request for an answer.
@@ -82,7 +82,6 @@ def open_exchange(
             the model tell.
         context_length: The model's window, where that is known.
         rounds_at_most: How often the model may search before its client gets an answer.
-        notes: Whether notes that were kept behind messages of the user are put back.
         learning: Learns what searches lead to, and knows what earlier ones led to.
     """
     spoken = DIALECTS[dialect]
@@ -92,7 +91,7 @@ def open_exchange(
         return _unread(spoken, body, scope)
     opening = _Opening(
         spoken, request, body, headers, settings, store, scope, host, owner, recover,
-        searches, context_length, rounds_at_most, notes, learning,
+        searches, context_length, rounds_at_most, learning,
     )  # fmt: skip
     try:
         return opening.opened()
@@ -117,7 +116,6 @@ class _Opening:
     searches: bool | None
     context_length: int | None
     rounds_at_most: int
-    notes: bool
     learning: Learning | None
 
     def opened(self) -> FoldedExchange | Untouched | Refused:
@@ -194,12 +192,15 @@ class _Opening:
         spaced = [(name.namespace, name.name) for name in tools.spaced.values()]
         changed = lowered.edits or flat_names(request, spaced)
         edits = [edit for place, edit in changed if place not in restored.items]
-        edits += history.notes() if self.notes else ()
+        notes = Notes()
+        if takes_notes(self.host, request.model):
+            notes = notes_for(request, history, tools, (*restored.edits, *edits))
         betas = self._betas()
         return FoldedExchange(
             self.dialect,
             request,
-            (*restored.edits, *edits, *self._tools_edits(tools)),
+            # What takes items out begins where the one before them ends: notes come before it.
+            (*notes.edits, *restored.edits, *edits, *self._tools_edits(tools)),
             tools,
             history,
             rounds_at_most=self.rounds_at_most,
@@ -209,6 +210,8 @@ class _Opening:
             recovery=self._recovery(tools, history),
             otherwise=lambda: self._exchange(self.dialect.lowered(request), is_native=False),
             lessons=lessons,
+            notes=notes,
+            without_notes=lambda: self._without_notes(lowered, is_native),
         )
 
     def _lessons(self) -> Lessons | None:
@@ -216,6 +219,10 @@ class _Opening:
             return None
         tells_errors = self.dialect.name == "anthropic-messages"
         return Lessons(self.learning, self.owner, tells_errors=tells_errors)
+
+    def _without_notes(self, lowered: Lowered, is_native: bool) -> FoldedExchange | None:
+        take_no_notes(self.host, self.request.model)
+        return self._exchange(lowered, is_native=is_native)
 
     def _recovery(self, tools: FoldedTools, history: History) -> Recovery | None:
         if not self.recover:

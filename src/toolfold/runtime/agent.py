@@ -113,9 +113,9 @@ class Agent:
 
     limits: Limits = field(default_factory=Limits)
 
-    prefetch: bool | None = None
-    """Whether the likely tools are named behind the user's message; by default as the profile
-    has it."""
+    prefetch: Literal["off", "sure", "always"] | None = None
+    """When the likely tools are named behind the user's message; by default as the setting of
+    that name and the profile have it."""
 
     memory: Memory | SearchMemory | None = None
     """What searches led to. A `Memory` learns from this agent's calls; one of another kind is
@@ -137,6 +137,11 @@ class Agent:
         given = self.sources
         if self.recovered not in ("ask", "run"):
             raise ConfigError(f"`recovered` is {self.recovered!r}", hint="write 'ask' or 'run'")
+        if self.prefetch not in (None, "off", "sure", "always"):
+            raise ConfigError(
+                f"`prefetch` is {self.prefetch!r}",
+                hint="write 'off', 'sure' or 'always'; what was True is 'always', False 'off'",
+            )
         if not isinstance(given, Sources):
             sources = Sources((given,) if isinstance(given, Source) else given)
             object.__setattr__(self, "sources", sources)
@@ -154,11 +159,6 @@ class Agent:
         assert isinstance(self.sources, Sources)  # made so above
         return self.sources
 
-    @property
-    def prefetches(self) -> bool:
-        """Whether the likely tools are named behind the user's message."""
-        return self.profile.prefetch if self.prefetch is None else self.prefetch
-
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of all sources as they are now, whoever may use them."""
         return self._sources.tools()
@@ -174,6 +174,8 @@ class Agent:
     def assemble(self, session: Session | None = None) -> Folded:
         """Return what the model sees now: a fresh catalog of the sources, within the scope."""
         settings = self.profile.apply(self.settings)
+        if self.prefetch is not None:
+            settings = replace(settings, prefetch=self.prefetch)
         tools, opened = self.tools(), set(self.core())
         core = [tool.name for tool in tools if tool.name in opened]
         api: ProviderApi | None = getattr(self.model, "provider_api", None)

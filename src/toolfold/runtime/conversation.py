@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from toolfold import prompts
 from toolfold._memo import Memo
 from toolfold._signature import signature
+from toolfold.answer import Hit
 from toolfold.dispatch.activity import Activity
 from toolfold.dispatch.learning import Learning
 from toolfold.errors import ToolfoldError
@@ -25,11 +26,11 @@ from toolfold.memory import Memory
 from toolfold.runtime._empty_replies import is_empty, without_empty_replies
 from toolfold.runtime._lenient import attempted_call
 from toolfold.runtime._loops import LoopGuard
-from toolfold.runtime._prefetch import prefetched
+from toolfold.runtime._prefetch import may_prefetch, prefetched
 from toolfold.runtime._repeats import JustMade
 from toolfold.runtime._replies import read_reply
 from toolfold.runtime.compaction import compacted
-from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import Model, ModelError, Reply, Request, TextDelta, Usage
 from toolfold.session import Session
 
@@ -223,9 +224,14 @@ class Conversation:
 
     async def _prefetched(self, folded: Folded, text: str) -> str:
         """Return the note behind the user's message that names the likely tools, if any."""
-        if not self.agent.prefetches:
+        if not may_prefetch(folded):
             return ""
-        note, hits = await asyncio.to_thread(prefetched, folded, text)
+        sent = self.prompt()
+        is_later = any(isinstance(message, ModelMessage) for message in sent)
+        seen = _seen_in(sent)
+        note, hits = await asyncio.to_thread(
+            prefetched, folded, text, is_seen=seen, is_later=is_later
+        )
         self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
         return note
 
@@ -375,6 +381,26 @@ def _last_words(messages: Sequence[Message]) -> str:
         elif words or isinstance(message, ModelMessage):
             break
     return "".join(reversed(words))
+
+
+def _seen_in(messages: Sequence[Message]) -> Callable[[Hit], bool]:
+    """Return the test of whether a model that is sent these knows how a tool is called."""
+    read: list[str] = []
+    called: list[Call] = []
+    for message in messages:
+        if isinstance(message, ModelMessage):
+            called += message.calls
+        else:
+            read.append(message.note if isinstance(message, UserMessage) else message.text)
+    texts = "\n".join(read)
+
+    def is_seen(hit: Hit) -> bool:
+        quoted = f'"{hit.tool.shown_name}"'
+        return hit.signature in texts or any(
+            call.name == hit.name or quoted in call.arguments for call in called
+        )
+
+    return is_seen
 
 
 def _noted(result: ResultMessage, text: str) -> ResultMessage:

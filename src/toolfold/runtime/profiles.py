@@ -44,9 +44,6 @@ class Profile:
     """Whether calls that arrive as plain text are taken as calls: small models write them so.
     What then runs unasked is the agent's to say: `Agent.recovered`."""
 
-    prefetch: bool = False
-    """Whether the likely tools are named behind the user's message, unless the agent says."""
-
     def apply(self, settings: Settings) -> Settings:
         """Return the settings with those that stand at their defaults replaced by this profile's.
 
@@ -79,11 +76,11 @@ SMALL = Profile(
             "search_default_limit": 3,
             "search_max_tokens": 600,
             "describe_max_tokens": 1_500,
+            "prefetch": "always",
         }
     ),
     reply_tokens=1_024,
     recover=True,
-    prefetch=True,
 )
 """For models of a few billion parameters: folded from 3,000 tokens on whatever the window,
 short texts, short answers, the likely tools named behind the user's message, and calls that

@@ -14,6 +14,7 @@ from toolfold.search.ranker import Match, Ranker, Searcher, may_wait
 
 if TYPE_CHECKING:
     from toolfold.search._clauses import clauses
+    from toolfold.search._text import telling_words
 
 __all__ = [
     "RANKERS",
@@ -29,13 +30,15 @@ __all__ = [
     "index_of",
     "is_indexed",
     "may_wait",
+    "telling_words",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Return `clauses`, which reads what only a search needs."""
-    if name != "clauses":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from toolfold.search._clauses import clauses
+    """Return what reads a request, which only a search needs."""
+    from importlib import import_module
 
-    return clauses
+    rooms = {"clauses": "_clauses", "telling_words": "_text"}
+    if name not in rooms:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{rooms[name]}"), name)

@@ -22,6 +22,7 @@ __all__ = [
     "query_words",
     "raw_words",
     "stem",
+    "telling_words",
     "terms",
 ]
 
@@ -93,6 +94,11 @@ def is_compound(token: str) -> bool:
 def is_telling(word: str) -> bool:
     """Whether a word says something about what a tool does: no stopword, no number."""
     return word not in STOPWORDS and not word.isdigit()
+
+
+def telling_words(text: str) -> tuple[str, ...]:
+    """Return the words of a request that say something about what a tool does."""
+    return tuple(filter(is_telling, query_words(text)))
 
 
 def terms(text: str) -> list[str]:

@@ -263,6 +263,13 @@ class Settings:
         low=0,
         high=1,
     )
+    prefetch: Literal["off", "sure", "always"] = setting(
+        "sure",
+        "When the likely tools are named behind the user's message, where the host sees it (agent "
+        "and proxy), so that the model need not search: `sure` where a right one is very likely "
+        "among them, `always` wherever a search finds something. It is for the bridge.",
+        false="off",
+    )
     cache_dir: str = setting(
         "auto",
         "Where the index of a catalog of 1,000 tools or more is kept between runs: a folder, "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from toolfold.errors import ConfigError
 from toolfold.evaluation.ab.planned import Habits
@@ -22,7 +23,8 @@ class Arm:
     name: str
     about: str
     settings: Settings
-    prefetch: bool = False
+    prefetch: Literal["off", "sure", "always"] = "off"
+    """When the likely tools are named behind the user's message."""
 
     habits: Habits | None = None
     """What a model that follows a plan does in this arm; a real one has its own habits."""
@@ -36,7 +38,8 @@ ARMS = {
         Arm("unfolded", "all of them, as they are", replace(_ON, enabled="off")),
         Arm("bridge", "behind the bridge", _ON),
         Arm("stub", "names and descriptions, parameters on demand", replace(_ON, strategy="stub")),
-        Arm("bridge+prefetch", "behind the bridge, the likely ones named", _ON, prefetch=True),
+        Arm("bridge+sure", "behind the bridge, the very likely ones named", _ON, prefetch="sure"),
+        Arm("bridge+prefetch", "behind the bridge, the likely ones named", _ON, prefetch="always"),
         Arm(
             "bridge+describe",
             "behind the bridge, by a model that asks for every schema",
@@ -47,7 +50,7 @@ ARMS = {
 }
 """The arms, by name."""
 
-SHORT_NAMES = {"folded": "bridge", "prefetch": "bridge+prefetch"}
+SHORT_NAMES = {"folded": "bridge", "sure": "bridge+sure", "prefetch": "bridge+prefetch"}
 """Other names of arms."""
 
 
