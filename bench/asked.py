@@ -4,9 +4,10 @@
     python -m bench asked-test    # test requests, to report and not to choose by
 
 Ours is the whole answer of `tool_search`. A peer is asked need by need, for five hits each, as
-its own search tool would be; what it writes is counted as it stands. The plain answer is ours
-with the same number of hits, all with signatures and nothing behind them: what the tokens of
-ours are held to.
+its own search tool would be; what it writes is counted as it stands. `first hit` is how often
+the first hit of a need is right, `come first` which share of the right tools stands first. The
+plain answer is ours with the same number of hits, all with signatures and nothing behind them:
+what the tokens of ours are held to.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ def _ours(corpus: Corpus) -> Row:
         "in the answer": round(metrics["answer_recall"], 3),
         "first five": round(metrics["first_five_recall"], 3),
         "first hit": round(metrics["first_hit"], 3),
+        "come first": round(metrics["first_hit_recall"], 3),
         "tokens": round(metrics["answer_tokens"]),
         "plain": round(metrics["plain_tokens"]),
         **{f"in {share} %": round(metrics[f"recall_within_{share}"], 3) for share in SHARES},
@@ -133,14 +135,15 @@ def _peers(corpus: Corpus) -> list[tuple[str, list[_Asked]]]:
 
 def _row(corpus: str, system: str, told: Sequence[_Asked]) -> Row:
     found = fmean(recall(one.request, one.names, len(one.names)) for one in told)
-    first = fmean(float(recall(one.request, one.firsts, len(one.firsts)) > 0) for one in told)
+    firsts = [recall(one.request, one.firsts, len(one.firsts)) for one in told]
     return {
         "corpus": corpus,
         "system": system,
         "in the answer": round(found, 3),
         # Five hits a need are all that a peer was asked for.
         "first five": round(found, 3),
-        "first hit": round(first, 3),
+        "first hit": round(fmean(float(share > 0) for share in firsts), 3),
+        "come first": round(fmean(firsts), 3),
         "tokens": round(fmean(one.tokens for one in told)),
     }
 

@@ -33,6 +33,7 @@ def test_every_name_in_the_answer_counts_and_signatures_are_told_apart() -> None
     assert result.metrics["plain_recall"] == 0.5
     assert result.metrics["first_five_recall"] == 0.5
     assert result.metrics["first_hit"] == 1
+    assert result.metrics["first_hit_recall"] == 0.5
 
 
 def test_what_stands_beyond_a_share_of_the_plain_answers_tokens_does_not_count_there() -> None:

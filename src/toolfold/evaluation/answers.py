@@ -47,7 +47,8 @@ class AnswerResult(NamedTuple):
     metrics: dict[str, float]
     """`answer_recall`: of all names in it. `signature_recall`: of those with signatures.
     `first_five_recall`: of the first five hits of each need. `first_hit`: how often the first
-    hit of a need is right. `answer_tokens`, `plain_tokens`, `plain_recall`: of the answer and
+    hit of a need is right. `first_hit_recall`: which share of the right tools comes first in
+    its need. `answer_tokens`, `plain_tokens`, `plain_recall`: of the answer and
     of the plain one. `recall_within_100` and so on: of the names that stand within so many
     per cent of the plain answer's tokens. `unserved_hit`: how often an answer to what no tool
     serves has hits; `unserved_close`: how often it has some that are not marked as weak."""
@@ -114,6 +115,7 @@ def _row(
         "signature_recall": _share(request, (h for h in answer.hits if h.shown == "signature")),
         "first_five_recall": _share(request, _first(answer.hits)),
         "first_hit": float(bool(right)),
+        "first_hit_recall": _share(request, firsts.values()),
         "plain_recall": _share(request, plain.hits),
         **tokens,
         **shares,
