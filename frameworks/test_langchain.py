@@ -36,7 +36,8 @@ from world import (
 )
 
 from toolfold import EVERYTHING, Scope, Settings
-from toolfold.adapters.langchain import FoldToolsMiddleware
+from toolfold.adapters.langchain import FoldToolsMiddleware, tool_registry
+from toolfold.runtime import Agent, ScriptedModel
 
 ISSUE = {"repo": "acme/website", "title": "It is broken"}
 SEARCH = asked(1, "tool_search", query="open an issue in the tracker")
@@ -349,3 +350,16 @@ def test_two_hundred_tools_cost_a_fraction() -> None:
     plain, less = map(tools_tokens, server.requests)
     assert plain > 20_000
     assert less < plain / 30
+
+
+def test_its_tools_are_a_source_for_our_own_agent() -> None:
+    world = World()
+    registry = tool_registry(tools_of(world))
+
+    async def main() -> str:
+        agent = Agent(ScriptedModel([]), registry, settings=FOLD)
+        result = await agent.call("tool_call", {"name": "forge__create_issue", "arguments": ISSUE})
+        return result.text
+
+    assert '"number": 3' in asyncio.run(main())
+    assert world.calls == [("forge__create_issue", ISSUE)]
