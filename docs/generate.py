@@ -131,6 +131,7 @@ BESIDE: dict[str, list[str] | None] = {
     "toolfold.sources": None,
     "toolfold.dispatch": None,
     "toolfold.runtime": None,
+    "toolfold.adapters.functions": None,
     "toolfold.search": None,
     "toolfold.bridge": None,
     "toolfold.providers": None,

@@ -17,6 +17,7 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool as ServerTool
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.tests import run_server_async
+from pages import run_page
 from world import BRIDGE, CORE, FOLD, HIDDEN_FROM_READER, READER, World
 
 from toolfold import Scope, Settings, estimate
@@ -237,4 +238,11 @@ def test_a_server_object_is_a_source_for_our_own_agent() -> None:
         return result.text
 
     assert '"number": 3' in asyncio.run(main())
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_the_guide_runs() -> None:
+    world = World()
+    run_page("adapters/fastmcp.md", mcp=server_of(world), FastMCP=FastMCP)
+
     assert world.calls == [("forge__create_issue", ISSUE)]

@@ -17,6 +17,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
+from pages import run_page
 from pydantic import BaseModel
 from world import (
     BRIDGE,
@@ -363,3 +364,11 @@ def test_its_tools_are_a_source_for_our_own_agent() -> None:
 
     assert '"number": 3' in asyncio.run(main())
     assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_the_guide_runs() -> None:
+    world = World()
+    with ModelServer(SEARCH, CREATE, DONE, DONE, SEARCH, CREATE, DONE) as server:
+        run_page("adapters/langchain.md", model=chat(server), tools=tools_of(world))
+
+    assert world.calls == [("forge__create_issue", ISSUE)] * 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 
-from toolfold import Scope
+import pytest
+
+from toolfold import Scope, ToolfoldError
 from toolfold.adapters.functions import FoldedSources
 from toolfold.demo.host import DemoHost
 from toolfold.dispatch import Hook
@@ -77,3 +79,26 @@ def test_a_hook_may_refuse_a_call_and_hears_who_calls() -> None:
 
     assert "not on a Sunday" in asyncio.run(main())
     assert heard == [("ada", "forge__create_issue")]
+
+
+def test_plain_functions_wait_in_their_thread_for_what_the_event_loop_does() -> None:
+    async def main() -> tuple[str, list[str]]:
+        async with FoldedSources(DemoHost().registry()) as tools:
+            search, _, call = tools.blocking_functions()
+            assert list(inspect.signature(search).parameters) == ["query", "limit"]
+            assert not inspect.iscoroutinefunction(search)
+            found = await asyncio.to_thread(search, "open an issue in the tracker")
+            done = await asyncio.to_thread(call, name="forge__create_issue", arguments=ISSUE)
+            with pytest.raises(ToolfoldError, match="its own event loop"):
+                search("anything")
+            return found, [done]
+
+    found, (done,) = asyncio.run(main())
+
+    assert "forge__create_issue(repo: string" in found
+    assert "number" in done
+
+
+def test_plain_functions_need_sources_that_are_open() -> None:
+    with pytest.raises(ToolfoldError, match="not open"):
+        FoldedSources(DemoHost().registry()).blocking_functions()

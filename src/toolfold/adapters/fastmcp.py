@@ -45,7 +45,7 @@ class FoldTransform(CatalogTransform):
 
     Args:
         settings: How to fold. A server does not know its clients' models: by default it folds
-            above 10 % of a window of ordinary size; `Settings(enabled="on")` always.
+            from 20,000 tokens on, with `Settings(enabled="on")` always.
         core: Names or patterns of tools that are never folded.
         context_length: The window of the clients' models, in tokens.
         ranker: How to rank, in place of the settings' choice.

@@ -6,9 +6,12 @@ A call through them goes the one way of every call here: scope, hooks, deadlines
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, cast
 
 from toolfold import prompts
 from toolfold.answer import Answer, Invocation
@@ -16,6 +19,7 @@ from toolfold.dispatch.dispatch import Dispatch, Origin
 from toolfold.dispatch.hooks import Hook
 from toolfold.dispatch.outputs import bounded
 from toolfold.dispatch.records import Observer
+from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, fold
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.session import Session
@@ -54,13 +58,16 @@ class FoldedSources:
         self._sources = sources
         self._settings = replace(settings or Settings(), enabled="on", strategy="bridge", core=())
         self._dispatch = Dispatch(hooks=hooks, observers=observers)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __aenter__(self) -> Self:
         """Open the sources."""
         await self._sources.__aenter__()
+        self._loop = asyncio.get_running_loop()
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        self._loop = None
         await self._sources.__aexit__(*error)
 
     def functions(
@@ -76,6 +83,23 @@ class FoldedSources:
             caller: Who calls, for hooks and records.
         """
         return self._conversation(scope, caller).functions()
+
+    def blocking_functions(
+        self, *, scope: Scope = EVERYTHING, caller: str = "agent"
+    ) -> list[Callable[..., str]]:
+        """Return the same as plain functions, for frameworks that know no others.
+
+        The sources live in the event loop that opened them: call these from another thread, as
+        `await asyncio.to_thread(agent.run, …)` does.
+
+        Args:
+            scope: Which tools exist in the conversation.
+            caller: Who calls, for hooks and records.
+        """
+        loop = self._loop
+        if loop is None:
+            raise ToolfoldError("the sources are not open", hint="use `async with`")
+        return [_blocking(each, loop) for each in self.functions(scope=scope, caller=caller)]
 
     def guidance(self, scope: Scope = EVERYTHING) -> str:
         """Return what to say about the functions in a system prompt."""
@@ -145,3 +169,31 @@ class _Conversation:
         pending = PendingCall(call.tool, call.arguments, "tool_call", agent=self.caller)
         done = await self.dispatch.run(pending, located, scope=self.scope)
         return bounded(done.output.text, located.source.bounds(located.tool).result_limit)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _blocking(
+    function: Callable[..., Awaitable[str]], loop: asyncio.AbstractEventLoop
+) -> Callable[..., str]:
+    """Return a plain function that waits in its thread for one of an event loop."""
+
+    @wraps(function)
+    def waiting(*given: Any, **arguments: Any) -> str:
+        if _running_loop() is loop:
+            raise ToolfoldError(
+                "this would wait for its own event loop",
+                hint="call the agent in a thread, as `await asyncio.to_thread(agent.run, …)`",
+            )
+        answer = cast("Coroutine[Any, Any, str]", function(*given, **arguments))
+        return asyncio.run_coroutine_threadsafe(answer, loop).result()
+
+    # `wraps` leaves the coroutine function visible behind it, which frameworks look for.
+    del waiting.__wrapped__  # type: ignore[attr-defined]
+    waiting.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return waiting
