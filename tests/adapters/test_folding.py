@@ -30,6 +30,7 @@ TOOLS = [definition(tool.name, tool.description, tool.parameters) for tool in de
         ("langchain", "langchain"),
         ("fastmcp", "fastmcp"),
         ("openai_agents", "openai-agents"),
+        ("llama_index", "llama-index"),
     ],
 )
 def test_without_its_framework_an_adapter_says_what_to_install(module: str, extra: str) -> None:
