@@ -30,6 +30,7 @@ TOOLS = [definition(tool.name, tool.description, tool.parameters) for tool in de
         ("langchain", "langchain"),
         ("fastmcp", "fastmcp"),
         ("openai_agents", "openai-agents"),
+        ("google_adk", "google-adk"),
         ("llama_index", "llama-index"),
     ],
 )
