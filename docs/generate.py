@@ -134,6 +134,7 @@ BESIDE: dict[str, list[str] | None] = {
     "toolfold.sources.openapi": None,
     "toolfold.dispatch": None,
     "toolfold.runtime": None,
+    "toolfold.adapters.functions": None,
     "toolfold.search": None,
     "toolfold.memory": None,
     "toolfold.bridge": None,

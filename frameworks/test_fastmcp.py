@@ -17,10 +17,12 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool as ServerTool
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.tests import run_server_async
+from pages import run_page
 from world import BRIDGE, CORE, FOLD, HIDDEN_FROM_READER, READER, World
 
 from toolfold import Scope, Settings, estimate
-from toolfold.adapters.fastmcp import FoldTransform
+from toolfold.adapters.fastmcp import FoldTransform, server_registry
+from toolfold.runtime import Agent, ScriptedModel
 
 ISSUE = {"repo": "acme/website", "title": "It is broken"}
 
@@ -224,3 +226,23 @@ def test_two_hundred_tools_cost_a_fraction_of_its_own_search_too() -> None:
         for transform in (FoldTransform(Settings(enabled="on")), BM25SearchTransform())
     )
     assert ours < theirs / 2
+
+
+def test_a_server_object_is_a_source_for_our_own_agent() -> None:
+    world = World()
+    registry = server_registry(server_of(world))
+
+    async def main() -> str:
+        agent = Agent(ScriptedModel([]), registry, settings=FOLD)
+        result = await agent.call("tool_call", {"name": "forge__create_issue", "arguments": ISSUE})
+        return result.text
+
+    assert '"number": 3' in asyncio.run(main())
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_the_guide_runs() -> None:
+    world = World()
+    run_page("adapters/fastmcp.md", mcp=server_of(world), FastMCP=FastMCP)
+
+    assert world.calls == [("forge__create_issue", ISSUE)]

@@ -17,6 +17,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
+from pages import run_page
 from pydantic import BaseModel
 from world import (
     BRIDGE,
@@ -36,7 +37,8 @@ from world import (
 )
 
 from toolfold import EVERYTHING, Scope, Settings
-from toolfold.adapters.langchain import FoldToolsMiddleware
+from toolfold.adapters.langchain import FoldToolsMiddleware, tool_registry
+from toolfold.runtime import Agent, ScriptedModel
 
 ISSUE = {"repo": "acme/website", "title": "It is broken"}
 SEARCH = asked(1, "tool_search", query="open an issue in the tracker")
@@ -349,3 +351,24 @@ def test_two_hundred_tools_cost_a_fraction() -> None:
     plain, less = map(tools_tokens, server.requests)
     assert plain > 20_000
     assert less < plain / 30
+
+
+def test_its_tools_are_a_source_for_our_own_agent() -> None:
+    world = World()
+    registry = tool_registry(tools_of(world))
+
+    async def main() -> str:
+        agent = Agent(ScriptedModel([]), registry, settings=FOLD)
+        result = await agent.call("tool_call", {"name": "forge__create_issue", "arguments": ISSUE})
+        return result.text
+
+    assert '"number": 3' in asyncio.run(main())
+    assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_the_guide_runs() -> None:
+    world = World()
+    with ModelServer(SEARCH, CREATE, DONE, DONE, SEARCH, CREATE, DONE) as server:
+        run_page("adapters/langchain.md", model=chat(server), tools=tools_of(world))
+
+    assert world.calls == [("forge__create_issue", ISSUE)] * 2

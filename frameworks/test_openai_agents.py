@@ -20,6 +20,7 @@ from agents import (
     tool_input_guardrail,
 )
 from openai import AsyncOpenAI
+from pages import run_page
 from world import (
     BRIDGE,
     CORE,
@@ -286,3 +287,11 @@ def test_two_hundred_tools_cost_a_fraction() -> None:
     whole, less = map(tools_tokens, server.requests)
     assert whole > 20_000
     assert less < whole / 30
+
+
+def test_the_guide_runs() -> None:
+    world = World()
+    with ModelServer(SEARCH, CREATE, DONE, DONE) as server:
+        run_page("adapters/openai-agents.md", model=chat(server), tools=tools_of(world))
+
+    assert world.calls == [("forge__create_issue", ISSUE)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pages import run_page
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability, ToolSearch
 from pydantic_ai.exceptions import ModelRetry, UnexpectedModelBehavior
@@ -298,3 +299,8 @@ def test_two_hundred_tools_cost_a_fraction() -> None:
     plain, folded = map(tools_tokens, server.requests)
     assert plain > 20_000
     assert folded < plain / 30
+
+
+def test_the_guide_runs() -> None:
+    with ModelServer(SEARCH, CREATE, DONE, DONE) as server:
+        run_page("adapters/pydantic-ai.md", model=chat(server), many=toolset_of(World()))

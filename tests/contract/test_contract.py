@@ -143,6 +143,20 @@ def test_search_knows_nothing_of_sources_nor_of_what_a_model_reads() -> None:
     assert not rooms.direct()["search"] & {"wire", "prompts", "catalog", "answer"}
 
 
+def test_no_adapter_is_imported_by_anything_and_none_knows_another() -> None:
+    shared = {"adapters", "adapters._folding"}
+    known = {name: rooms.imports(name) for name in rooms.modules() if name}
+
+    importing = {
+        name: adapters
+        for name, others in known.items()
+        if (adapters := {o for o in others if rooms.room_of(o) == "adapters"} - {name})
+        and not (rooms.room_of(name) == "adapters" and adapters <= shared)
+    }
+
+    assert importing == {}
+
+
 def test_strategies_know_nothing_of_who_asks_them() -> None:
     assert not rooms.direct()["strategy"] & {"bridge", "gate", "fold"}
 

@@ -38,7 +38,8 @@ PAGES = [
 _BLOCK = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_INFO_STRINGS = {"python", "python no-run", "sh", "text", "yaml", "json"}
+_INFO_STRINGS = {"python", "python no-run", "python adapter", "sh", "text", "yaml", "json"}
+"""What a block may be. One marked `adapter` runs beside its framework, in `make adapters`."""
 
 
 def _id(path: Path) -> str:

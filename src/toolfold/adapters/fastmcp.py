@@ -7,7 +7,9 @@ go through `server.call_tool`, as any other does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from toolfold.adapters._folding import FoldOptions, definition, missing, resolved, shown_tools
@@ -16,9 +18,12 @@ from toolfold.fold import Folded
 from toolfold.prompts import bridge_names
 from toolfold.search import Ranker
 from toolfold.settings import Settings
+from toolfold.sources.calls import Output, PendingCall
+from toolfold.sources.registry import Registry
 from toolfold.tool import Json
 
 try:
+    from fastmcp import FastMCP
     from fastmcp.server.context import Context
     from fastmcp.server.dependencies import get_context
     from fastmcp.server.transforms import GetToolNext
@@ -29,7 +34,7 @@ try:
 except ImportError as error:
     raise missing("FastMCP", "fastmcp") from error
 
-__all__ = ["FoldTransform"]
+__all__ = ["FoldTransform", "server_registry"]
 
 
 class FoldTransform(CatalogTransform):
@@ -40,7 +45,7 @@ class FoldTransform(CatalogTransform):
 
     Args:
         settings: How to fold. A server does not know its clients' models: by default it folds
-            above 10 % of a window of ordinary size; `Settings(enabled="on")` always.
+            from 20,000 tokens on, with `Settings(enabled="on")` always.
         core: Names or patterns of tools that are never folded.
         context_length: The window of the clients' models, in tokens.
         ranker: How to rank, in place of the settings' choice.
@@ -99,6 +104,35 @@ class FoldTransform(CatalogTransform):
         if isinstance(outcome, Answer):
             return ToolResult(outcome.text, is_error=outcome.is_error)
         return await ctx.fastmcp.call_tool(outcome.tool.name, dict(outcome.arguments))
+
+
+def server_registry(server: FastMCP[Any], name: str | None = None) -> Registry:
+    """Return a FastMCP server's tools, as they are now, as a source for toolfold's own doors.
+
+    It runs in this process: no transport, and the server's middleware is asked.
+
+    Args:
+        server: The server.
+        name: What the source is called; by default as the server is.
+    """
+    # Listing is asynchronous, and this may be called inside an event loop or outside.
+    with ThreadPoolExecutor(1) as thread:
+        tools = thread.submit(asyncio.run, _listed(server)).result()
+    source = name or server.name
+
+    async def run(call: PendingCall) -> Json:
+        result = await server.call_tool(call.tool.name, dict(call.arguments))
+        texts = [getattr(part, "text", None) for part in result.content]
+        text = "\n".join(text for text in texts if text is not None)
+        return Output(text, result.is_error, result.structured_content)
+
+    registry = Registry(source)
+    registry.add_source([_record(tool) for tool in tools], run, source=source)
+    return registry
+
+
+async def _listed(server: FastMCP[Any]) -> list[ServerTool]:
+    return list(dedupe_with_versions(await server.list_tools(), lambda tool: tool.name))
 
 
 class _BridgeTool(ServerTool):

@@ -9,7 +9,7 @@ again. What the conversation has found lives in the graph's state, as JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, cast
 
@@ -30,7 +30,9 @@ from toolfold.fold import Folded
 from toolfold.scope import EVERYTHING
 from toolfold.search import Ranker
 from toolfold.settings import Settings
-from toolfold.tool import Json
+from toolfold.sources.calls import PendingCall
+from toolfold.sources.registry import Registry, Runner
+from toolfold.tool import Json, Tool
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -49,7 +51,7 @@ try:
 except ImportError as error:
     raise missing("LangChain", "langchain") from error
 
-__all__ = ["FoldState", "FoldToolsMiddleware"]
+__all__ = ["FoldState", "FoldToolsMiddleware", "tool_registry"]
 
 _STATE = "toolfold"
 _BRIDGED = "toolfold"
@@ -208,6 +210,27 @@ class FoldToolsMiddleware(AgentMiddleware[FoldState, Any, Any]):
         session = session_of((request.state or {}).get(_STATE))
         folded = folding.fold(map(_record, known.values()), scope=scope, session=session)
         return folded, cast("dict[str, Any]", request.tool_call)
+
+
+def tool_registry(tools: Iterable[BaseTool], name: str = "langchain") -> Registry:
+    """Return LangChain tools as a source, for the agent and the gateway of toolfold.
+
+    Args:
+        tools: The tools.
+        name: What the source is called.
+    """
+
+    def running(tool: BaseTool) -> Runner:
+        async def run(call: PendingCall) -> Json:
+            return await tool.ainvoke(dict(call.arguments))
+
+        return run
+
+    registry = Registry(name)
+    for tool in tools:
+        own = Tool(tool.name, tool.description, _parameters(tool), source=name)
+        registry.add(own, running(tool))
+    return registry
 
 
 def _record(tool: BaseTool) -> dict[str, Json]:
