@@ -160,6 +160,17 @@ def test_an_error_in_mid_stream_arrives_as_it_is(dialect: Any, stream: bytes) ->
 
 
 @pytest.mark.parametrize("dialect", NAMES)
+@pytest.mark.parametrize(
+    "data",
+    [b"<html><p>no</html>", b'{"error": {"message": "no"}}', b"\x1f\x8b\x08\x00", b": hm\n\n"],
+)
+def test_a_stream_of_no_events_comes_back_as_it_came(dialect: Any, data: bytes) -> None:
+    came = opened(dialect, json.dumps(request(dialect, stream=True)).encode())
+    out = came.receive(data[:5]) + came.receive(data[5:])
+    assert out + came.end().tail == data
+
+
+@pytest.mark.parametrize("dialect", NAMES)
 def test_a_stream_without_an_end_leaks_no_call_of_ours(dialect: Any) -> None:
     came = opened(dialect, json.dumps(request(dialect, stream=True)).encode())
     wire = DIALECTS[dialect]

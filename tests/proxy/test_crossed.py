@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
@@ -76,3 +77,28 @@ def test_two_that_begin_with_the_same_words_keep_their_own_tools(
     first = {server: sent(server, began) for server in ("alpha", "beta")}
     for server in ("alpha", "beta", "alpha"):
         assert sent(server, went_on)["tools"] == first[server]["tools"]
+
+
+@pytest.mark.parametrize("listing", ["names", "sources"])
+@pytest.mark.parametrize("dialect", PATHS)
+def test_a_request_shows_no_tool_that_only_another_of_the_same_beginning_has(
+    dialect: ProxyDialect, listing: Literal["names", "sources"]
+) -> None:
+    store, settings = MemoryStore(), replace(ON, listing=listing)
+    key = "input" if dialect == "openai-responses" else "messages"
+    began = [{"role": "user", "content": "hi"}]
+    went_on = [*began, {"role": "assistant", "content": "hello"}, *began]
+    common = [f"mcp__files__tool_{number}" for number in range(20)]
+
+    def sent(talk: list[dict[str, Any]], *more: str) -> bytes:
+        named = tools(dialect, *common, *more)
+        body = json.dumps({"model": "m", key: talk, "tools": named, "max_tokens": 5}).encode()
+        opened = open_exchange(dialect, body, {}, settings=settings, store=store)
+        assert not isinstance(opened, Refused)
+        return opened.body
+
+    first = sent(began, "mcp__vault__open_secret")
+    assert b"secret" in first or b"vault" in first
+    after = sent(went_on)
+    assert b"secret" not in after
+    assert b"vault" not in after

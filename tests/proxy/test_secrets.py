@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from support.model_server import Fails, ModelServer, Says
+from support.model_server import Fails, ModelServer, Raw, Says
 from support.proxies import proxied
 from support.proxy_requests import ON, PATHS, request
 from toolfold.config.proxy_settings import Upstream
@@ -41,6 +42,19 @@ def test_a_key_that_an_upstream_repeats_is_neither_logged_nor_kept(
     assert not any(KEY in text for text in kept)
 
 
+def test_a_key_does_not_follow_an_upstream_to_another_host() -> None:
+    with ModelServer(Says("Hi.")) as other:
+        moved = {"location": f"{other.url}/v1/models", "content-type": "text/plain"}
+        with (
+            ModelServer(Raw([b"elsewhere"], 307, moved)) as model,
+            proxied(model.url) as proxy,
+        ):
+            reply = proxy.ask("/v1/models", headers={"authorization": f"Bearer {KEY}"})
+    assert (reply.status, reply.body) == (307, b"elsewhere")
+    assert reply.headers["location"] == moved["location"]
+    assert (len(model.requests), other.connections) == (1, 0)
+
+
 def test_cookies_are_keys_to_an_upstream_that_is_not_meant() -> None:
     with (
         ModelServer(Says("Hi.")) as one,
@@ -54,6 +68,31 @@ def test_cookies_are_keys_to_an_upstream_that_is_not_meant() -> None:
             assert proxy.ask(PATHS["openai-chat"], body, {"cookie": "session=1"}).status == 200
     assert "cookie" not in one.requests[0].headers
     assert two.requests[0].headers["cookie"] == "session=1"
+
+
+@pytest.mark.parametrize("name", ["key", "api_key", "api-key", "%6bey", "access_token"])
+def test_a_key_in_the_query_is_one(name: str, tmp_path: Path) -> None:
+    traffic = Traffic(tmp_path)
+    key = KEY.replace("zz-", "zz+/")
+    path = f"{PATHS['openai-chat']}?a=1&{name}={quote(key, safe='')}"
+    script = Fails(404, f"no model at {path} for {key}"), Says(f"It is {key}.")
+    with (
+        ModelServer(*script) as model,
+        ModelServer(Says("Hi.")) as other,
+        proxied(
+            model.url,
+            Upstream(name="other", url=other.url, models=("m",)),
+            app={"traffic": traffic},
+        ) as proxy,
+    ):
+        for asked in ("mine", "mine", "m"):
+            proxy.ask(path, request("openai-chat", model=asked))
+        proxy.seen.one(3)
+        assert KEY[3:] not in str(proxy.seen.records)
+    traffic.close()
+    assert [one.path for one in model.requests] == [path, path]
+    assert [one.path for one in other.requests] == [f"{PATHS['openai-chat']}?a=1"]
+    assert not any(KEY[3:] in one.read_text() for one in tmp_path.iterdir())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such permissions there")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import logging
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -117,6 +120,29 @@ def test_no_log_and_no_error_shows_a_token_or_a_key(
         told = str([*proxy.seen.records, *replies, caplog.text])
     for secret in (TOKEN, OTHER, "the-real-key", "some-clients-key"):
         assert secret not in told
+
+
+@pytest.mark.parametrize(
+    "start", ["/t%2f", "/t%2F", "%2ft/", "/%74/", "/%2574%252f", "/t%252f"], ids=str
+)
+@pytest.mark.parametrize("is_let_in", [False, True])
+def test_a_token_in_disguise_is_none_and_goes_nowhere(
+    start: str,
+    is_let_in: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "toolfold")
+    headers = {"x-toolfold-token": TOKEN} if is_let_in else {}
+    with ModelServer(Says("Hi.")) as model, guarded(model, monkeypatch) as proxy:
+        connection = http.client.HTTPConnection(urlsplit(proxy.url).netloc, timeout=5)
+        connection.request("POST", f"{start}{TOKEN}{CHAT}", json.dumps(HELLO), headers)
+        response = connection.getresponse()
+        status, said = response.status, response.read().decode()
+        connection.close()
+    assert status in ((400,) if is_let_in else (400, 401))
+    assert model.requests == []
+    assert TOKEN not in said + caplog.text + str(proxy.seen.records)
 
 
 def test_a_scope_applies_to_the_clients_own_tools(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,7 +268,15 @@ async def _received(reader: asyncio.StreamReader) -> Received | None:
     pairs = (line.split(":", 1) for line in lines)
     headers = {name.lower(): value.strip() for name, value in pairs}
     raw = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Received(first.split()[1], headers, json.loads(raw) if raw else None, raw)
+    return Received(first.split()[1], headers, _value(raw), raw)
+
+
+def _value(raw: bytes) -> Any:
+    """Return the JSON value of a body; None where it is none that can be read."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _cut(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:

@@ -271,7 +271,7 @@ class _Request:
             app.connections,
             choice,
             scope["method"],
-            scope.get("query_string", b""),
+            choice.query(scope.get("query_string", b"")),
             list(scope["headers"]),
             None if self._asked is None else self._asked.dialect,
             self._answering,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from urllib.parse import unquote_plus
 
 from toolfold.proxy.complaints import error_body
 from toolfold.proxy.paths import asked, without_token
@@ -10,11 +11,14 @@ from toolfold.serve.http.customs import AsgiScope, Customs, Header
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal
 
-__all__ = ["KEY_HEADERS", "ProxyCustoms", "keys_in", "without_keys"]
+__all__ = ["KEY_HEADERS", "ProxyCustoms", "keys_in", "without_keys", "without_query_keys"]
 
 KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 """Where clients send a provider's key."""
 
+_QUERY_KEYS = frozenset(
+    "key api-key apikey x-api-key x-goog-api-key token access-token auth-token".split()
+)
 _KEY_AT_LEAST = 8
 _TOKEN = "toolfold.proxy.token"
 
@@ -91,7 +95,16 @@ class ProxyCustoms(Customs):
 def keys_in(scope: AsgiScope) -> list[bytes]:
     """Return what a request carries as keys; what is as short as a placeholder is none."""
     found = [_bare(value) for name in KEY_HEADERS for value in headers_of(scope, name)]
+    for part in scope.get("query_string", b"").split(b"&"):
+        if _is_key(part):
+            written = part.partition(b"=")[2].decode("latin-1")
+            found += {written, unquote_plus(written, "latin-1")}
     return [key.encode("latin-1") for key in found if len(key) >= _KEY_AT_LEAST]
+
+
+def without_query_keys(query: bytes) -> bytes:
+    """Return a query without what stands in it as a key."""
+    return b"&".join(part for part in query.split(b"&") if not _is_key(part))
 
 
 def without_keys(text: bytes, keys: Iterable[bytes]) -> bytes:
@@ -99,6 +112,12 @@ def without_keys(text: bytes, keys: Iterable[bytes]) -> bytes:
     for key in keys:
         text = text.replace(key, b"[redacted]")
     return text
+
+
+def _is_key(part: bytes) -> bool:
+    """Whether a part of a query is a key: `key=…`, as Google's APIs take it, and its like."""
+    name = unquote_plus(part.partition(b"=")[0].decode("latin-1"), "latin-1")
+    return name.lower().replace("_", "-") in _QUERY_KEYS
 
 
 def _bare(value: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence, Set
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from toolfold.wire import read
 
 __all__ = ["ClientName", "FoldedTools", "Folding", "ToolsRefusedError"]
 
+_WORD = re.compile(r"\w+")
 _OTHER_PREFIXES = ("toolfold", "toolfold_tools", "toolfold_proxy")
 
 
@@ -237,7 +239,7 @@ class Folding:
             mine = folded.bridge.names.all if folded.active else ()
             ours = self._ours([t for t in folded.tools if name_of(t) in mine], kept)
             before = self.conversation
-            if before is not None and before.ours and self._goes_on(folded, before):
+            if before is not None and before.ours and self._goes_on(folded, before, ours):
                 ours = before.ours
             tools = (*own, *ours)
         spaced = {
@@ -297,8 +299,16 @@ class Folding:
         spaced = frozenset(name_of(tool.record) for tool in self.tools if tool.own_name)
         return (*open_names(sorted(names), self.headers, spaced), *self.forced)
 
-    def _goes_on(self, folded: Folded, before: FoldedConversation) -> bool:
-        return folded.bridge.settings.bridge_prefix == before.prefix
+    def _goes_on(self, folded: Folded, before: FoldedConversation, ours: Sequence[str]) -> bool:
+        """Whether our tools stand as they stood: nothing is named in them that is gone.
+
+        What is gone may never have been this caller's: another conversation may have begun the
+        same way.
+        """
+        names = {name_of(tool.record) for tool in self.tools}
+        own = {name.rpartition("__")[2] for name in names}
+        gone = _words(before.ours) - _words((*ours, *names, *own))
+        return folded.bridge.settings.bridge_prefix == before.prefix and not gone
 
 
 class _Made(NamedTuple):
@@ -316,6 +326,11 @@ def is_gateways(name: str) -> bool:
     """Whether a name is that of our own gateway's bridge under a client's prefix."""
     head, _, own = name.rpartition("__")
     return own in prompts.BRIDGE_NAMES and "toolfold" in head.lower()
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    """Return the words in some texts, numbers left out."""
+    return {word for text in texts for word in _WORD.findall(text) if not word.isdigit()}
 
 
 def _text(record: Json) -> str:

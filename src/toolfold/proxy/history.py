@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 from toolfold._json_values import NotJsonError, canonical, compact_bytes, parse
@@ -65,10 +66,17 @@ class History:
         self._request = request
         self._store = store
         self._owner = f"{dialect.name} {owner}"
-        self._digests = self._chain()
         self._turns = dialect.turns(request)
         named = request.document.get("prompt_cache_key")
         self._conversation = conversation_key(self._begins(), headers, named)
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        """For every place in the conversation, a digest of what stands before it.
+
+        Most requests below the gate never ask for it.
+        """
+        return self._chain(len(self._request.items))
 
     @property
     def digest(self) -> str:
@@ -214,15 +222,15 @@ class History:
                 return found
         return None
 
-    def _chain(self) -> list[str]:
-        """Return, for every place in the conversation, a digest of what stands before it."""
+    def _chain(self, end: int) -> list[str]:
+        """Return, for every place up to one, a digest of what stands before it."""
         chain = hashlib.sha256(self._owner.encode("utf-8", "surrogatepass"))
         digests = [chain.hexdigest()]
         if self._request.is_one_text:
             said = {"role": "user", "content": self._request.document.get("input")}
             chain.update(canonical(said) + b"\n")
             digests.append(chain.hexdigest())
-        for item in self._request.items:
+        for item in self._request.items[:end]:
             chain.update(self._said(item) + b"\n")
             digests.append(chain.hexdigest())
         return digests
@@ -230,11 +238,11 @@ class History:
     def _begins(self) -> str:
         """Return a digest of the conversation up to the first message of the user."""
         if self._request.is_one_text:
-            return self._digests[1]
+            return self._chain(0)[1]
         for place, item in enumerate(self._request.items):
             if item.value.get("role") == "user":
-                return self._digests[place + 1]
-        return self._digests[0]
+                return self._chain(place + 1)[-1]
+        return self._chain(0)[0]
 
     def _said(self, item: Element) -> bytes:
         text = item.text(self._request.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from toolfold.proxy.exchange import ProxyDialect
 
@@ -36,6 +37,7 @@ _TOKEN = re.compile(r"(?:/t/([^/?]*)(?=[/?]|\Z))+")
 _WITHOUT_TOOLS = re.compile(
     r"/(?:.*/)?(?:embeddings|moderations|rerank|tokenize|detokenize|files|audio/\w+|images/\w+)/?\Z"
 )
+_DECODED_AT_MOST = 3
 _VERSION = re.compile(r"/v\d[\w.]*\Z")
 
 
@@ -71,16 +73,30 @@ def is_without_tools(path: str) -> bool:
 
 def shown_path(path: str) -> str:
     """Return a path as it may be written down."""
-    rest, token = without_token(path)
+    rest, token = without_token(_decoded(path))
     return f"/t/…{rest}" if token else path
 
 
 def is_sound(path: str) -> bool:
-    """Whether a path stays below an upstream's base URL, whoever reads it."""
-    plain = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\")
+    """Whether a path stays below an upstream's base URL, whoever reads it, and holds no token.
+
+    Args:
+        path: A path as it came, without the token that it began with.
+    """
+    plain = _decoded(path)
     steps = plain.replace("\\", "/").split("/")
     is_written = path.startswith("/") and path.isascii() and path.isprintable()
-    return is_written and "#" not in path and not {".", ".."}.intersection(steps)
+    is_below = "#" not in path and not {".", ".."}.intersection(steps)
+    return is_written and is_below and not without_token(plain)[1]
+
+
+def _decoded(path: str) -> str:
+    """Return a path as whoever reads it most often takes it."""
+    for _ in range(_DECODED_AT_MOST):
+        if (plain := unquote(path, "latin-1")) == path:
+            break
+        path = plain
+    return path
 
 
 def joined(base: str, path: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from toolfold._json_values import compact, parse
@@ -18,8 +19,16 @@ from toolfold.tool import Json, is_array, is_object
 __all__ = ["Recovery"]
 
 _DECODER = json.JSONDecoder()
-_QUOTED_AT_MOST = 3
-"""How many texts in texts are looked into."""
+_BEGINS = re.compile(r'\{\s*"')
+_ESCAPED = re.compile(r'(?<!\\)\\++(["/nrt])')
+_ESCAPED_LENGTH = 6
+"""How many characters one may be written in."""
+
+_WHITE_SPACE = 2_000
+"""How much longer an object may be in a text than in its shortest form."""
+
+_TRIED_AT_MOST = 20_000
+"""How many places in a text are looked at."""
 
 _QUOTING = str.maketrans("", "", "\\\"'")
 
@@ -38,7 +47,6 @@ class Recovery:
         self._items = [item for item in items if not _is_models(item)]
         self._seed = seed
         self._said: str | None = None
-        self._given: list[dict[str, Json]] | None = None
         self._made = 0
 
     def calls(self, text: str, prefix: str) -> tuple[ModelCall, ...]:
@@ -75,10 +83,17 @@ class Recovery:
 
     def _gave(self, arguments: Json) -> bool:
         """Whether others gave an object of this value, in whatever order and white space."""
-        if self._given is None:
-            self._given = [value for text in _texts(self._items) for value in objects_in(text)]
-            self._given += _objects(self._items)
-        return any(value == arguments for value in self._given)
+        if any(value == arguments for value in _objects(self._items)):
+            return True
+        longest = _ESCAPED_LENGTH * len(compact(arguments)) + _WHITE_SPACE
+        try:
+            return any(
+                value == arguments
+                for text in _texts(self._items)
+                for value in objects_in(text, longest)
+            )
+        except TooManyError:
+            return True
 
     @property
     def _others(self) -> str:
@@ -88,22 +103,39 @@ class Recovery:
         return self._said
 
 
-def objects_in(text: str, depth: int = 0) -> Iterator[dict[str, Json]]:
-    """Yield the JSON objects that stand in a text, those in them, and those in texts of theirs."""
-    forms = {text, text.replace('\\"', '"'), text.replace("'", '"')} if depth == 0 else {text}
-    for form in forms:
-        at = form.find("{")
-        while at >= 0:
+def objects_in(text: str, longest: int) -> Iterator[dict[str, Json]]:
+    """Yield the JSON objects that stand in a text, quoted or not, and those in them.
+
+    Args:
+        text: The text.
+        longest: How many characters of an object are looked at.
+
+    Raises:
+        TooManyError: More may be some than anybody can look at.
+    """
+    tried = 0
+    for form in {text, _ESCAPED.sub(_plain, text), text.replace("'", '"')}:
+        end = 0
+        for found in _BEGINS.finditer(form):
+            if found.start() < end:
+                continue
+            tried += 1
+            if tried > _TRIED_AT_MOST:
+                raise TooManyError
             try:
-                value, end = _DECODER.raw_decode(form, at)
+                value, length = _DECODER.raw_decode(form[found.start() : found.start() + longest])
             except (ValueError, RecursionError):
-                end = at + 1
-            else:
-                yield from _objects(value)
-                if depth < _QUOTED_AT_MOST:
-                    for inner in _texts(value):
-                        yield from objects_in(inner, depth + 1)
-            at = form.find("{", end)
+                continue
+            end = found.start() + length
+            yield from _objects(value)
+
+
+class TooManyError(Exception):
+    """A text holds too much of what may be objects."""
+
+
+def _plain(escape: re.Match[str]) -> str:
+    return escape[1] if escape[1] in '"/' else " "
 
 
 def _objects(value: Json) -> Iterator[dict[str, Json]]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from toolfold.config.proxy_settings import ProxySettings, Upstream
 from toolfold.errors import MissingExtraError
-from toolfold.proxy.customs import KEY_HEADERS
+from toolfold.proxy.customs import KEY_HEADERS, without_query_keys
 from toolfold.proxy.exchange import ProxyDialect
 from toolfold.proxy.headers import named, upward
 from toolfold.proxy.paths import joined
@@ -90,6 +90,10 @@ class Choice(NamedTuple):
             )
             headers.append(own)
         return headers
+
+    def query(self, given: bytes) -> bytes:
+        """Return the query of a request as it goes up: a key in it is a key."""
+        return without_query_keys(given) if self.key or not self.passes_key else given
 
 
 class Upstreams:

@@ -53,19 +53,27 @@ class StreamedAnswer(ABC):
         """Whether something came that is no event of a reply: from then on all passes."""
         self._rest: bytes = b""
         """What goes out before the end of the round."""
+        self._unread = b""
+        """What came as long as it was no event: where it stays so, it passes as it came."""
+        self._is_heard = False
 
     def receive(self, data: bytes) -> bytes:
         """Take a piece of a stream; return what the client gets of it now."""
+        self._unread += b"" if self._is_heard else data
         try:
             events = self._events.feed(data)
         except EventTooLongError:
-            self._is_foreign = True
-            return self._beginning.before(data)
+            self._is_foreign = self._is_heard = True
+            unread, self._unread = self._unread or data, b""
+            return self._beginning.before(unread)
+        if events:
+            self._is_heard, self._unread = True, b""
         return self._beginning.before(b"".join(map(self._event, events)))
 
     def read(self, body: bytes) -> RoundTurn | None:
         """Take the end of a round; return what the model said."""
-        self._rest = b"".join(map(self._event, self._events.close()))
+        last = self._events.close()
+        self._rest = b"".join(map(self._event, last)) if last else self._unread
         if self._is_foreign or not self._is_begun:
             return None
         reply = reply_of(self._reader)
