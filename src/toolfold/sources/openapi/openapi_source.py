@@ -211,7 +211,9 @@ class OpenAPISource(Source):
     def _tell(self, document: ApiDocument, read: ReadOperations) -> None:
         """Say what is not as the document, or as the configuration, has it."""
         api = self._api
-        notes = [f"{document.place(fault.node)}: {fault}" for fault in read.faults[:_TOLD]]
+        told = read.faults[:_TOLD]
+        places = document.places([fault.node for fault in told])
+        notes = [f"{place}: {fault}" for place, fault in zip(places, told, strict=True)]
         if len(read.faults) > _TOLD:
             notes.append(f"{len(read.faults) - _TOLD:,} faults more in `{document.label}`")
         if read.cut:

@@ -174,7 +174,8 @@ class _Reader:
         )
 
     def _operation(self, name: str, found: _Found) -> Operation:
-        node, item, path = found.node, found.item, found.named.path
+        # What follows a `#` tells operations of one path apart, and is never sent.
+        node, item, path = found.node, found.item, found.named.path.partition("#")[0]
         _check_path(path, item)
         read = read_parameters(
             self._document,
