@@ -167,7 +167,7 @@ def test_a_document_beyond_the_bound_is_not_read() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/../admin", "/a/%2e%2E/b", "no-slash", "/a?b=c", "/a#b", "/a b", "/a\nb", "/a{b", "//{x}/.."],
+    ["/../admin", "/a/%2e%2E/b", "no-slash", "/a?b=c", "/a b", "/a\nb", "/a{b", "//{x}/.."],
 )
 def test_a_path_that_leads_elsewhere_is_left_out(path: str) -> None:
     source = source_of(
