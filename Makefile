@@ -11,6 +11,8 @@ INTEROP := .interop
 INTEROP_READY := $(INTEROP)/.ready
 PROGRAMS_READY := $(INTEROP)/programs/.ready
 MORE_READY := $(INTEROP)/more-programs/.ready
+OPENAPI := .openapi
+OPENAPI_READY := $(OPENAPI)/.ready
 NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 BROWSER := .browser
 BROWSER_READY := $(BROWSER)/.ready
@@ -22,7 +24,7 @@ TYPES := types types-Windows types-Darwin
 # Tests start hundreds of processes: they find the package compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser adapters $(FRAMEWORKS:%=adapter-%) recall conformance clean
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -86,16 +88,19 @@ $(FRAMEWORKS:%=adapter-%): adapter-%: $(READY) $(ADAPTERS)/%/.ready
 recall: $(FRAMEWORKS:%=$(ADAPTERS)/%/.ready)  ## the frameworks' own searches and ours, on the same requests
 	$(ADAPTERS)/pydantic_ai/bin/python frameworks/recall.py $(ADAPTERS)
 
+openapi: $(OPENAPI_READY)  ## public OpenAPI documents: folded, searched, called before a judge; 75 MB from npm
+	PYTHONPATH=interop $(OPENAPI)/venv/bin/python -m openapi_documents $(OPENAPI)/documents
+
 conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
 	PYTHONPATH=interop $(BIN)/python -m conformance
 
 clean:
-	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(ADAPTERS) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(ADAPTERS) $(OPENAPI) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,otel]" --group dev
+	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,openapi,otel]" --group dev
 	$(PIP) --constraint constraints.txt --no-deps --group ranks
 	touch $(READY)
 
@@ -121,6 +126,11 @@ $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt intero
 	cp interop/package.json $(INTEROP)/
 	if command -v npm > /dev/null; then $(NPM) --prefix $(INTEROP); fi
 	touch $(INTEROP_READY)
+
+$(OPENAPI_READY): pyproject.toml constraints.txt interop/openapi_documents/requirements.txt
+	$(PYTHON) -m venv $(OPENAPI)/venv
+	$(OPENAPI)/venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[openapi]" --requirement interop/openapi_documents/requirements.txt
+	touch $(OPENAPI_READY)
 
 # Large, and not for every system: what cannot be installed is skipped, and the tests say so.
 $(INTEROP)/%/.ready: interop/%/package.json

@@ -272,9 +272,9 @@ def _gateway() -> str:
         "[the settings](settings.md). Every client's `mcp.json` is such a file as it stands. How "
         "to get one is in the [guide](../guides/gateway.md).",
         "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
-        "in the working directory (which must be named if it has servers, functions, APIs, `serve`, or "
-        "settings that send, write or permit something: whoever wrote the folder chose them, not "
-        "whoever looks into it), else `toolfold.yaml` in the user's "
+        "in the working directory (which must be named if it has servers, functions, APIs, "
+        "`serve`, or settings that send, write or permit something: whoever wrote the folder "
+        "chose them, not whoever looks into it), else `toolfold.yaml` in the user's "
         "configuration folder, which `toolfold import` writes. A value that cannot be used is a "
         "[`ConfigError`](errors.md#configerror) that names the key, the line and the fix; a server "
         "that cannot be used does not keep the others from starting.",

@@ -13,7 +13,7 @@ from toolfold._json_values import compact
 from toolfold.sources.openapi._json_schemas import DEFINITIONS_LIMIT, SIZE_LIMIT
 
 
-def tool_of(schema: Any, version: str = "3.0.3", **schemas: Any) -> Tool:
+def tool_of(schema: Any, version: str = "3.0.3", /, **schemas: Any) -> Tool:
     """Return the tool whose only argument `x` has a schema."""
     given = document(
         {"/a": {"get": operation({"name": "x", "in": "query", "schema": schema})}},
@@ -94,7 +94,7 @@ def test_a_schema_that_holds_itself_is_made_once_and_can_be_checked_by() -> None
 
     tool = tool_of({"$ref": "#/components/schemas/Node"}, Node=node)
 
-    check = jsonschema_rs.validator_for(tool.parameters, offline=True)
+    check = jsonschema_rs.validator_for(dict(tool.parameters), offline=True)
     assert check.is_valid({"x": {"next": {"next": {}}}})
     assert not check.is_valid({"x": {"next": {"next": 7}}})
 
@@ -169,7 +169,9 @@ def test_a_schema_that_reaches_too_far_is_cut_where_it_is_far() -> None:
 
     assert len(tool.parameters["$defs"]) <= DEFINITIONS_LIMIT + 1
     assert tool.parameters["$defs"][f"S{DEFINITIONS_LIMIT}"] == {}
-    assert jsonschema_rs.validator_for(tool.parameters, offline=True).is_valid({"x": {"next": {}}})
+    assert jsonschema_rs.validator_for(dict(tool.parameters), offline=True).is_valid(
+        {"x": {"next": {}}}
+    )
 
 
 def test_long_definitions_are_cut_by_their_length() -> None:

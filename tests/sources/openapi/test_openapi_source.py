@@ -133,6 +133,24 @@ def test_no_log_and_no_result_shows_a_credential(caplog: pytest.LogCaptureFixtur
     assert KEY not in repr(source) + repr(HttpApi("x", auth={"k": KEY}))
 
 
+def test_a_credential_that_no_header_takes_is_refused_without_being_shown() -> None:
+    for name in ("token", "header_key", "bearer"):
+        with pytest.raises(ConfigError) as caught:
+            source_of(secured({"token": []}), auth={name: "ключ-012345"})
+        assert "ключ" not in str(caught.value)
+
+
+def test_what_is_no_credential_stays_in_a_result() -> None:
+    body = b'{"version": "2022-11-28", "key": "shown-only-to-us"}'
+    headers = {"X-Version": "2022-11-28", "X-Api-Key": "shown-only-to-us"}
+
+    output = called(
+        source_of(document({"/a": {"get": operation()}}), Answers(body=body), headers=headers)
+    )
+
+    assert output.value == {"version": "2022-11-28", "key": "[redacted]"}
+
+
 # ---- answers
 
 
@@ -305,6 +323,17 @@ def test_cookies_that_an_api_sets_are_not_kept() -> None:
     called(source)
 
     assert ["cookie" in asked.headers for asked in answers.asked] == [False, False]
+
+
+def test_a_source_that_nobody_opened_can_be_called_from_one_loop_after_another() -> None:
+    source = source_of(document({"/a": {"get": operation()}}))
+    (tool,) = source.tools()
+
+    def once() -> str:
+        done = Dispatch().run(PendingCall(tool, {}), Located(tool, source))
+        return wait(done).output.text
+
+    assert [once(), once()] == ["{}", "{}"]
 
 
 # ---- no answer

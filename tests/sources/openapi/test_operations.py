@@ -63,6 +63,13 @@ def test_no_name_is_longer_than_clients_take_or_holds_what_they_do_not() -> None
     assert [len(name) <= 64 and name.isascii() and name.isprintable() for name in names] == [1, 1]
 
 
+def test_what_follows_a_hash_in_a_path_tells_operations_apart_and_is_not_sent() -> None:
+    paths = {"/files/{id}#share": {"put": operation()}, "/files/{id}": {"put": {}}}
+
+    assert len(source_of(document(paths)).tools()) == 2
+    assert sent(document(paths), {"id": "7"}).target == "/v1/files/7"
+
+
 # ---- words and hints
 
 
@@ -313,6 +320,16 @@ def test_json_is_sent_where_an_api_takes_several_kinds() -> None:
     given = document({"/a": {"post": operation(requestBody={"content": kinds})}})
 
     assert sent(given, {"a": 1}).json == {"a": 1}
+
+
+def test_a_body_of_any_kind_is_sent_as_json_where_it_is_no_text() -> None:
+    as_object = operation(requestBody=body_of(object_of(a={}), "*/*"))
+    as_text = operation(requestBody=body_of({"type": "string"}, "*/*"))
+
+    asked = sent(document({"/a": {"post": as_object}}), {"a": 1})
+
+    assert (asked.headers["content-type"], asked.json) == ("application/json", {"a": 1})
+    assert sent(document({"/a": {"post": as_text}}), {"body": "x"}).body == b"x"
 
 
 def test_the_body_of_a_get_is_passed_over() -> None:

@@ -111,6 +111,8 @@ def _credential(scheme: Mapping[str, Json], value: str, key: str) -> Credential:
             or not (name.isprintable() and name.isascii() and name)
         ):
             raise ConfigError(f"{key} is for a scheme that cannot be used", hint="use `headers`")
+        if location == "header":
+            return _in_header(name, value, key)
         return Credential(location, name, value)
     if kind == "http" and str(scheme.get("scheme")).lower() == "basic":
         if ":" not in value:
@@ -124,4 +126,10 @@ def _credential(scheme: Mapping[str, Json], value: str, key: str) -> Credential:
     if kind == "mutualTLS":
         raise ConfigError(f"{key} is a certificate's", hint="only keys and tokens can be given")
     # OAuth 2 and OpenID Connect: the access token is got elsewhere.
-    return Credential("header", "Authorization", f"Bearer {value}")
+    return _in_header("Authorization", f"Bearer {value}", key)
+
+
+def _in_header(name: str, value: str, key: str) -> Credential:
+    if not value.isascii():
+        raise ConfigError(f"{key} cannot be sent", hint="headers take plain ASCII")
+    return Credential("header", name, value)

@@ -61,7 +61,7 @@ class HttpClient:
         timeout: Seconds until an answer must have come.
         limit: Bytes of an answer that are read.
         public_only: Whether its host must have a public address, since only a document names it.
-        transport: What carries the requests, in place of the network.
+        transport: What carries the requests, in place of the network; whoever made it closes it.
     """
 
     def __init__(
@@ -76,7 +76,8 @@ class HttpClient:
     ) -> None:
         self._origin = origin_of(base)
         self._limit = limit
-        signing = _Signing(transport or _network(base, public_only), self._origin, headers)
+        inner = transport or _network(base, public_only)
+        signing = _Signing(inner, self._origin, headers, is_own=transport is None)
         self._client = httpx2.AsyncClient(
             transport=signing,
             timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
@@ -163,8 +164,11 @@ class _Signing(httpx2.AsyncBaseTransport):
         inner: httpx2.AsyncBaseTransport,
         origin: tuple[str, str, int],
         headers: Mapping[str, str],
+        *,
+        is_own: bool,
     ) -> None:
         self._inner = inner
+        self._is_own = is_own
         self._origin = origin
         self._headers = headers
 
@@ -197,7 +201,8 @@ class _Signing(httpx2.AsyncBaseTransport):
         return await self._inner.handle_async_request(signed)
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        if self._is_own:
+            await self._inner.aclose()
 
 
 class _PublicOnly(httpx2.AsyncBaseTransport):

@@ -75,6 +75,10 @@ def read_body(
     if not media_type.isprintable() or not media_type.isascii():
         raise DocumentFault("a media type cannot be sent", content)
     media = content.at(media_type)
+    if "*" in media_type:
+        # Whatever is sent has to say what it is: a text, or JSON.
+        kind = document.resolved(media.at("schema")).mapping.get("type")
+        media_type = "text/plain" if kind == "string" else "application/json"
     is_required = node.value.get("required") is True
     essence = media_type.partition(";")[0].strip().lower()
     whole = _merged(document, media.at("schema"))
@@ -86,7 +90,7 @@ def read_body(
             arguments, properties, required = flat
             body = Body(media_type, None, properties, is_required)
             return ReadBody(body, arguments, required if is_required else ())
-    return _whole(document, schemas, node, media, whole, taken)
+    return _whole(document, schemas, node, media, media_type, taken)
 
 
 def _whole(
@@ -94,11 +98,11 @@ def _whole(
     schemas: Schemas,
     node: DocumentNode,
     media: DocumentNode,
-    whole: DocumentNode,
+    media_type: str,
     taken: frozenset[str],
 ) -> ReadBody:
     """Return a body that is one argument."""
-    media_type = media.steps[-1]
+    whole = _merged(document, media.at("schema"))
     essence = media_type.partition(";")[0].strip().lower()
     argument = argument_name("body", taken, "content")
     is_required = node.value.get("required") is True
@@ -129,10 +133,17 @@ def _says_nothing(schema: Json) -> bool:
 
 def _preference(media_type: str) -> int:
     essence = media_type.partition(";")[0].strip().lower()
-    if essence == "application/json":
-        return 0
-    order = (is_json(essence), essence == FORM, essence == MULTIPART, essence.startswith("text/"))
-    return next((place for place, holds in enumerate(order, 1) if holds), 5)
+    # A patch as an object says what it means; as a list of steps, it needs more of a model.
+    order = (
+        essence == "application/json",
+        essence == "application/merge-patch+json",
+        is_json(essence) and essence != "application/json-patch+json",
+        is_json(essence) or essence == "*/*",
+        essence == FORM,
+        essence == MULTIPART,
+        essence.startswith("text/"),
+    )
+    return next((place for place, holds in enumerate(order, 1) if holds), len(order) + 1)
 
 
 def _merged(document: ApiDocument, node: DocumentNode) -> DocumentNode:

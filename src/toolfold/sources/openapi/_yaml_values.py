@@ -8,12 +8,12 @@ aliases of aliases are no more than what they come to. No tag makes anything but
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from toolfold._json_values import Json, is_array, is_object
 
-__all__ = ["DEPTH_LIMIT", "VALUES_LIMIT", "YamlError", "line_at", "yaml_value"]
+__all__ = ["DEPTH_LIMIT", "VALUES_LIMIT", "YamlError", "lines_at", "yaml_value"]
 
 VALUES_LIMIT = 2_000_000
 """How many values a document may hold with its aliases written out."""
@@ -148,15 +148,21 @@ class _Made:
             raise YamlError("it holds more than one document", line)
 
 
-def line_at(text: str, steps: tuple[str, ...]) -> int:
-    """Return the line of what a pointer leads to, from 1, or of the last step that is there."""
+def lines_at(text: str, places: Sequence[tuple[str, ...]]) -> list[int]:
+    """Return the lines of what pointers lead to, from 1, or of the last steps that are there."""
     import yaml
 
     library: Any = yaml
     try:
-        node: Any = library.compose(text, Loader=_loader())
+        root: Any = library.compose(text, Loader=_loader())
     except (yaml.YAMLError, RecursionError):
-        return 0
+        return [0] * len(places)
+    return [_line_below(root, steps) for steps in places]
+
+
+def _line_below(node: Any, steps: tuple[str, ...]) -> int:
+    import yaml
+
     line = 0
     for step in steps:
         if isinstance(node, yaml.MappingNode):

@@ -8,7 +8,7 @@ nowhere else: nothing a document says makes anything be fetched or opened.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from toolfold._bounds import one_line
 from toolfold._json_values import Json, is_array, is_mapping
 from toolfold.errors import ConfigError
-from toolfold.sources.openapi._yaml_values import YamlError, line_at, yaml_value
+from toolfold.sources.openapi._yaml_values import YamlError, lines_at, yaml_value
 
 __all__ = ["ApiDocument", "DocumentError", "DocumentNode", "pointer_of", "read_document"]
 
@@ -27,6 +27,7 @@ YAML_LIMIT = 16 * 1024 * 1024
 """The longest in YAML, which takes longer to read."""
 
 _CHAIN = 16
+_LINES_LIMIT = 2 * 1024 * 1024
 _SHOWN = 120
 _VERSION = re.compile(r"3\.([01])(?:\.|\Z)")
 _CONVERTERS = "convert it to 3.0, as `npx swagger2openapi FILE` or editor.swagger.io does"
@@ -131,14 +132,20 @@ class ApiDocument:
             raise DocumentFault(f"the reference `{shown}` leads nowhere", reference)
         return found
 
-    def place(self, node: DocumentNode) -> str:
-        """Return where something stands, for a person: the file, the line, the pointer."""
-        line = _line(self.text, node.steps) if self.text else 0
-        return f"`{self.label}`{f', line {line}' if line else ''}, at `{_bounded(node.pointer)}`"
+    def places(self, nodes: Sequence[DocumentNode]) -> list[str]:
+        """Return where things stand, for a person: the file, the line, the pointer."""
+        lines = [0] * len(nodes)
+        # JSON is YAML, too; in one long line, a line says nothing.
+        if nodes and len(self.text) <= _LINES_LIMIT and "\n" in self.text:
+            lines = lines_at(self.text, [node.steps for node in nodes])
+        return [
+            f"`{self.label}`{f', line {line}' if line else ''}, at `{one_line(node.pointer, 200)}`"
+            for node, line in zip(nodes, lines, strict=True)
+        ]
 
     def error(self, problem: str, node: DocumentNode, hint: str) -> DocumentError:
         """Return the error about something that makes the whole document useless."""
-        return DocumentError(f"{self.place(node)}: {problem}", hint=hint)
+        return DocumentError(f"{self.places([node])[0]}: {problem}", hint=hint)
 
 
 def pointer_of(steps: tuple[str, ...]) -> str:
@@ -219,17 +226,3 @@ def _yaml(text: str, label: str) -> Json:
     except YamlError as error:
         line = f", line {error.line}" if error.line else ""
         raise DocumentError(f"`{label}`{line}: {error}", hint="mend the YAML") from None
-
-
-def _line(text: str, steps: tuple[str, ...]) -> int:
-    """Return the line of a place; JSON is YAML, too, and read as such where it is short."""
-    if not steps or len(text) > 2 * 1024 * 1024:
-        return 0
-    try:
-        return line_at(text, steps)
-    except YamlError:
-        return 0
-
-
-def _bounded(pointer: str) -> str:
-    return one_line(pointer, 200)

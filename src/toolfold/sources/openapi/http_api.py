@@ -6,12 +6,14 @@ no credential.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolfold.errors import ConfigError
+from toolfold.redact import SHORTEST, is_secret_name
 from toolfold.settings.declared import check_fields, setting
 from toolfold.settings.frozen import FrozenMapping
 from toolfold.sources.openapi._servers import origin_of
@@ -105,20 +107,24 @@ class HttpApi:
         return f"HttpApi({self.name!r}, {self.file or self.url!r})"
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """The values that must never be shown, for a `Redactor`."""
-        from base64 import b64encode
-
-        found = dict.fromkeys(self.hidden)
+    def credentials(self) -> tuple[str, ...]:
+        """What signs its requests: what no result may show, should the API repeat it."""
+        found: dict[str, None] = {}
         for value in self.auth.values():
             found[value] = None
             # The password of `user:password` by itself, and both as they are sent.
             found[value.partition(":")[2]] = None
             found[b64encode(value.encode()).decode()] = None
-        for value in self.headers.values():
-            found[value] = None
-            found[value.rpartition(" ")[2]] = None
-        return tuple(value for value in found if len(value) > 3)
+        for name, value in self.headers.items():
+            if is_secret_name(name):
+                found[value] = None
+                found[value.rpartition(" ")[2]] = None
+        return tuple(value for value in found if len(value) >= SHORTEST)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that must never be written down, for a `Redactor`."""
+        return tuple(dict.fromkeys((*self.hidden, *self.credentials)))
 
     @property
     def path(self) -> Path | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -117,7 +118,7 @@ class OpenAPISource(Source):
         self._tools: tuple[Tool, ...] = ()
         self._operations: dict[str, Operation] = {}
         self._credentials: Credentials | None = None
-        self._secrets = sorted(api.secrets, key=len, reverse=True)
+        self._secrets = sorted(api.credentials, key=len, reverse=True)
         self._client: HttpClient | None = None
         self._users = 0
         self._fetching: asyncio.Task[None] | None = None
@@ -153,7 +154,7 @@ class OpenAPISource(Source):
             return None
         left = None
         if self._fetching is not None:
-            left = max(self._next_try - asyncio.get_running_loop().time(), 0.0)
+            left = max(self._next_try - time.monotonic(), 0.0)
         return AbsentSource(self.name, self._cause, left)
 
     @property
@@ -211,7 +212,9 @@ class OpenAPISource(Source):
     def _tell(self, document: ApiDocument, read: ReadOperations) -> None:
         """Say what is not as the document, or as the configuration, has it."""
         api = self._api
-        notes = [f"{document.place(fault.node)}: {fault}" for fault in read.faults[:_TOLD]]
+        told = read.faults[:_TOLD]
+        places = document.places([fault.node for fault in told])
+        notes = [f"{place}: {fault}" for place, fault in zip(places, told, strict=True)]
         if len(read.faults) > _TOLD:
             notes.append(f"{len(read.faults) - _TOLD:,} faults more in `{document.label}`")
         if read.cut:
@@ -257,7 +260,6 @@ class OpenAPISource(Source):
 
     async def _fetch(self) -> None:
         """Ask for the document until it is there."""
-        loop = asyncio.get_running_loop()
         attempt = 0
         while True:
             try:
@@ -279,7 +281,7 @@ class OpenAPISource(Source):
             self._tried.set()
             wait = self._retries[min(attempt, len(self._retries) - 1)]
             attempt += 1
-            self._next_try = loop.time() + wait
+            self._next_try = time.monotonic() + wait
             await asyncio.sleep(wait)
 
     async def _fetched(self) -> bytes:
@@ -304,8 +306,7 @@ class OpenAPISource(Source):
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise SourceError(_why(error)) from None
         finally:
-            if self._transport is None:
-                await client.aclose()
+            await client.aclose()
         if answer.leads_to:
             raise SourceError(f"its address leads to the host {answer.leads_to}: give that one")
         if answer.status != 200:
@@ -330,12 +331,18 @@ class OpenAPISource(Source):
         except CannotSendError as error:
             return Output(http_calls.cannot_send(shown, str(error)), is_error=True)
         credentials = self._credentials.of(operation)
+        client = self._client or self._connected(operation)
+        if self._users:
+            self._client = client  # who did not open it will not close it either
         try:
-            answer = await self._opened(operation).send(request, credentials)
+            answer = await client.send(request, credentials)
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             is_before = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
             may_have_run = operation.method != "GET" and not is_before
             raise ApiUnreachableError(_why(error), may_have_run=may_have_run) from None
+        finally:
+            if client is not self._client:
+                await client.aclose()
         return output_of_answer(
             answer,
             operation,
@@ -346,20 +353,18 @@ class OpenAPISource(Source):
             fits=None if operation.output is None else _fits(operation.output),
         )
 
-    def _opened(self, operation: Operation) -> HttpClient:
+    def _connected(self, operation: Operation) -> HttpClient:
         from toolfold.sources.openapi._http_client import HttpClient
 
-        if self._client is None:
-            api = self._api
-            self._client = HttpClient(
-                operation.server,
-                headers=api.headers,
-                timeout=api.timeout,
-                limit=api.response_limit,
-                public_only=not api.base_url and not api.url,
-                transport=self._transport,
-            )
-        return self._client
+        api = self._api
+        return HttpClient(
+            operation.server,
+            headers=api.headers,
+            timeout=api.timeout,
+            limit=api.response_limit,
+            public_only=not api.base_url and not api.url,
+            transport=self._transport,
+        )
 
     def _redacted(self, text: str) -> str:
         for secret in self._secrets:

@@ -23,7 +23,7 @@ from toolfold.sources.openapi.operation import Operation, Requirement
 
 __all__ = ["Reading", "read_operations"]
 
-OPERATIONS_LIMIT = 5_000
+OPERATIONS_LIMIT = 20_000
 """How many operations of a document become tools."""
 
 _METHODS = ("get", "put", "post", "delete", "patch")
@@ -105,6 +105,12 @@ class _Reader:
             hint = f"give `base_url`, the address that paths follow: {fault}"
             raise document.error("its server cannot be used", fault.node, hint) from None
         found, deprecated = self._found()
+        if len(found) > OPERATIONS_LIMIT:
+            raise document.error(
+                f"it has more than {OPERATIONS_LIMIT:,} operations",
+                document.node("paths"),
+                "give a part of it",
+            )
         names = operation_names([each.named for each in found])
         operations: list[Operation] = []
         for name, each in zip(names, found, strict=True):
@@ -125,12 +131,6 @@ class _Reader:
                 f"there is no operation to call: {first}", first.node, "mend the document"
             )
         faults = tuple(self._faults.values())
-        if len(found) > OPERATIONS_LIMIT:
-            raise document.error(
-                f"it has more than {OPERATIONS_LIMIT:,} operations",
-                document.node("paths"),
-                "give a part of it",
-            )
         return ReadOperations(tuple(operations), faults, deprecated, self._cut)
 
     def _found(self) -> tuple[list[_Found], int]:
@@ -174,7 +174,8 @@ class _Reader:
         )
 
     def _operation(self, name: str, found: _Found) -> Operation:
-        node, item, path = found.node, found.item, found.named.path
+        # What follows a `#` tells operations of one path apart, and is never sent.
+        node, item, path = found.node, found.item, found.named.path.partition("#")[0]
         _check_path(path, item)
         read = read_parameters(
             self._document,
