@@ -136,6 +136,21 @@ def test_nothing_is_named_where_nothing_is_asked_for(text: str) -> None:
     assert texts_of(wire.asked[0].body) == texts_of(wire.given[0])
 
 
+@pytest.mark.parametrize(
+    ("dialect", "choice"),
+    [
+        ("openai-chat", "none"),
+        ("openai-responses", "none"),
+        ("anthropic-messages", {"type": "none"}),
+    ],
+)
+def test_nothing_is_named_where_no_tool_may_be_called(dialect: str, choice: Any) -> None:
+    wire = playing()
+    AGENTS[dialect](wire, more={"tool_choice": choice}).talk(ASKS)
+
+    assert texts_of(wire.asked[0].body) == texts_of(wire.given[0])
+
+
 def test_off_is_off() -> None:
     wire = playing(settings=Settings(enabled="on", prefetch="off"))
     AGENTS["anthropic-messages"](wire).talk(ASKS)

@@ -2,8 +2,9 @@
 
 Each request is one that a user puts to a host. Without a note, a model searches for it in the
 same words, and once more where a right tool is not shown with its signature. With a note that
-names every tool that is needed it does neither. Tokens are those of notes and of answers, each
-counted once: what a longer conversation costs on later turns comes on top.
+names every tool that is needed it does neither, and one that names some of them may save the
+second. Tokens are those of notes and of answers, each counted once: what a longer conversation
+costs on later turns comes on top.
 """
 
 from __future__ import annotations
@@ -88,13 +89,12 @@ def _row(folded: Folded, request: LabelledRequest, count: TokenCounter) -> dict[
     answer = folded.resolve(folded.bridge.names.search, {"query": request.query})
     assert isinstance(answer, Answer)
     shown = [hit for hit in answer.hits if hit.shown == "signature"]
-    trips, searched = 1.0 + (_share(request, shown) < 1), float(count(answer.text))
-    is_complete = bool(note) and share == 1
+    searched, is_complete = float(count(answer.text)), bool(note) and share == 1
     row = {
         "spoken": float(bool(note)),
         "complete": float(is_complete),
-        "trips_before": trips,
-        "trips": 0.0 if is_complete else trips,
+        "trips_before": 1.0 + (_share(request, shown) < 1),
+        "trips": 0.0 if is_complete else 1.0 + (_share(request, (*hits, *shown)) < 1),
         "tokens_before": searched,
         "tokens": tokens + (0.0 if is_complete else searched),
     }

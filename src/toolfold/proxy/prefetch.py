@@ -78,7 +78,7 @@ def notes_for(
     known = tools.folded.catalog
     kept = dict(_kept(request, history, lambda name: name in known))
     place, hits = _said_last(request), ()
-    if place is not None and not history.has_note(place):
+    if place is not None and _may_call(request) and not history.has_note(place):
         before = [*(_edit(request, *one) for one in kept.items()), *edits]
         note, hits = prefetched(
             tools.folded,
@@ -139,6 +139,11 @@ def _said_last(request: ProxiedRequest) -> int | None:
         if request_words(_text(request, place)):
             return place
     return None
+
+
+def _may_call(request: ProxiedRequest) -> bool:
+    choice = request.document.get("tool_choice")
+    return (choice.get("type") if is_object(choice) else choice) != "none"
 
 
 def _is_users(item: Json) -> bool:

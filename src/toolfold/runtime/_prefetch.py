@@ -76,13 +76,13 @@ def prefetched(
     best = hits[0]
     opened: tuple[str, ...] = ()
     if calibrated:
-        steps = clauses(text)
-        steps = steps if len(steps) <= _STEPS_AT_MOST else [text]
+        needs = clauses(text)
+        steps = needs if len(needs) <= _STEPS_AT_MOST else [text]
         opened = _opened(folded, steps)
-        if is_sure:
+        if is_sure and len(needs) == 1:
             hits = tuple(hit for hit in hits if hit.score >= LIKELY * best.score)
         hits = _in_order(folded, steps, hits)
-        if is_sure and opened and len(steps) == 1:
+        if is_sure and opened and len(needs) == 1:
             return "", ()
     hits = _unseen(hits, best, is_seen)
     if not hits:
