@@ -24,6 +24,7 @@ _SEARCHES_AT_MOST = 8
 _TASK_AT_MOST = 8
 _HANDED_AT_MOST = 64
 _NEEDS_AT_MOST = 8
+_TEXT_AT_MOST = 4_000
 
 TASK_GAP = 600.0
 """Seconds of silence after which a session's calls are another task."""
@@ -97,10 +98,10 @@ class Learning(Silent):
         """
         needs: dict[str, set[str]] = {}
         for need, name in named:
-            needs.setdefault(need, set()).add(name)
+            needs.setdefault(need[:_TEXT_AT_MOST], set()).add(name)
         found = {need: frozenset(names) for need, names in needs.items()}
         # Of a query with several needs it is not told which of them was in vain.
-        in_vain = "" if found or "|" in query else query.strip()
+        in_vain = "" if found or "|" in query else query[:_TEXT_AT_MOST].strip()
         with self._lock:
             self._course(principal, session).searches.append(_Search(found, in_vain))
 

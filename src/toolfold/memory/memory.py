@@ -52,6 +52,7 @@ PER_TOOL = 200
 """How many requests of one principal are kept for one tool; more are added to the nearest."""
 
 _ASKED_KEPT = 512
+_READ_AT_MOST = 4_000
 _LOOK_EVERY = 1.0
 _TIDY_EVERY = 256
 
@@ -179,7 +180,7 @@ class Memory:
     def learn(self, use: Use) -> None:
         """Keep what a search led to, soon; nobody waits for it."""
         with self._lock:
-            ranked = self._asked.get(use.request)
+            ranked = self._asked.get(use.request[:_READ_AT_MOST])
         self._later(lambda: self._learn(use, ranked))
 
     def together(self, principal: str, one: ToolKey, other: ToolKey, at: float = 0.0) -> None:
@@ -188,8 +189,10 @@ class Memory:
             self._later(lambda: self._pair(principal, one, other, at or time.time()))
 
     def flush(self) -> None:
-        """Wait until all that was learnt so far is kept."""
+        """Wait until all that was learnt so far is kept, and counts."""
         self._writer.wait()
+        with self._lock:
+            self._guarded(lambda: self._look(at_once=True), None)
 
     def close(self) -> None:
         """Keep what was learnt, and close the file."""
@@ -323,6 +326,7 @@ class Memory:
         """Keep in mind how search by itself ranked tools: it is learnt with what comes of it."""
         tools = catalog.tools
         belief = believed(found)[:RANKED_AT_MOST]
+        need = need[:_READ_AT_MOST]
         self._asked[need] = tuple(
             ((tools[place].name, tools[place].digest), share) for place, share in belief
         )
@@ -401,7 +405,7 @@ class Memory:
         ranked: Ranked | None,
         at: float,
     ) -> None:
-        text = one_line(self._redactor.redact(request[: 8 * TEXT_LIMIT]), TEXT_LIMIT)
+        text = one_line(self._redactor.redact(request[:_READ_AT_MOST]), TEXT_LIMIT)
         principal = principal[:NAME_LIMIT]
         vector = embedded(text)
         if not vector.any():
