@@ -60,7 +60,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dispatch",),
     ("runtime", "serve", "adapters"),
     ("proxy",),
-    ("setup", "chat", "demo"),
+    ("setup", "chat", "demo", "enrich"),
     ("evaluation",),
     ("cli",),
     ("__main__",),
