@@ -33,7 +33,7 @@ from toolfold.cli import main
 from toolfold.config.proxy_settings import ProxySettings, Upstream
 from toolfold.config.serve_settings import ServeSettings, Token
 from toolfold.config.server_entries import ENV_FILE
-from toolfold.settings import PRESETS, Reranker, Settings, load
+from toolfold.settings import PRESETS, MemorySettings, Reranker, Settings, load
 from toolfold.settings.declared import declared
 from toolfold.setup.client_programs import CLIENTS, ClientProgram, Launch, Machine, Platform
 from toolfold.setup.editing import rendered
@@ -128,7 +128,7 @@ GROUPS = {
     "What a call comes to": ["Answer", "Hit", "Invocation"],
     "Conversations": ["Session", "SessionStore"],
     "Tools, catalogs, scopes": ["Tool", "Catalog", "Scope", "EVERYTHING"],
-    "Settings": ["Settings", "Reranker", "load_settings"],
+    "Settings": ["Settings", "Reranker", "MemorySettings", "load_settings"],
     "Tokens": ["estimate", "TokenCounter"],
     "Types": ["Json", "Policy", "Shape"],
 }
@@ -137,6 +137,7 @@ BESIDE: dict[str, list[str] | None] = {
     "toolfold.dispatch": None,
     "toolfold.runtime": None,
     "toolfold.search": None,
+    "toolfold.memory": None,
     "toolfold.bridge": None,
     "toolfold.providers": None,
     "toolfold.config": None,
@@ -151,6 +152,7 @@ BESIDE: dict[str, list[str] | None] = {
 KEYS_OF = {
     Settings: "[Settings](settings.md)",
     Reranker: "[Settings](settings.md#the-reranker-block)",
+    MemorySettings: "[Settings](settings.md#the-memory-block)",
     ServeSettings: "[The gateway's configuration](gateway.md#how-to-serve)",
     Token: "[The gateway's configuration](gateway.md#tokens)",
     ProxySettings: "[The proxy's configuration](gateway.md#the-proxy)",
@@ -186,6 +188,9 @@ def _settings() -> str:
         "## The reranker block",
         "Keys of the block `reranker`.",
         *_setting_entries(Reranker, "reranker."),
+        "## The memory block",
+        "Keys of the block `memory`; see [Memory](../guides/memory.md).",
+        *_setting_entries(MemorySettings, "memory."),
         "## Presets",
         "A preset stands for a list of names and patterns in `core` and `never_defer`.",
         *(f"- `preset:{name}`: {_codes(names)}" for name, names in PRESETS.items()),
@@ -206,7 +211,7 @@ def _setting_entries(cls: Any, prefix: str) -> Iterator[str]:
         yield f"{'###' if prefix else '##'} `{key}`"
         yield item.meaning
         if item.kind.name == "block":
-            yield "Its keys are [below](#the-reranker-block)."
+            yield f"Its keys are [below](#the-{item.key}-block)."
             continue
         yield f"- Takes: {_kind(item.kind)}"
         yield f"- Default: `{_default(item)}`"

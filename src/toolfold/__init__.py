@@ -22,7 +22,7 @@ from toolfold.errors import (
 from toolfold.fold import Folded, Report, fold
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.session import Session, SessionStore
-from toolfold.settings import Reranker, Settings, load_settings
+from toolfold.settings import MemorySettings, Reranker, Settings, load_settings
 from toolfold.tokens import TokenCounter, estimate, exact_counter
 from toolfold.tool import Json, Policy, Shape, Tool
 
@@ -37,6 +37,7 @@ __all__ = [
     "InvalidToolError",
     "Invocation",
     "Json",
+    "MemorySettings",
     "MissingExtraError",
     "NameClashError",
     "Policy",

@@ -1,8 +1,9 @@
 """Tools that a task needs beside those it was asked for: found, and named behind the hits.
 
 Who asks for tickets needs the station's code before them, and does not ask for it. So beside
-the hits stand tools that give what a hit requires, and tools of the same source that fit best:
-by name alone, a few of them, and never in the place of a hit.
+the hits stand tools that were used together with one, tools that give what a hit requires, and
+tools of the same source that fit best: by name alone, a few of them, and never in the place of a
+hit.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from toolfold._memo import Memo
 from toolfold.answer import Hit
 from toolfold.catalog import Catalog
 from toolfold.search._text import raw_words, stem
+from toolfold.search.memory import SearchMemory
 from toolfold.tool import Json, Tool, is_array, is_object
 
 __all__ = ["companions", "producers"]
@@ -24,6 +26,7 @@ COMPANIONS_AT_MOST = 6
 """How many there are for one search: more cost more than they bring."""
 
 _PRODUCERS_AT_MOST = 2
+_REMEMBERED_AT_MOST = 2
 _REQUIRED_AT_MOST = 16
 _SIBLINGS_AT_MOST = 64
 _TEXT_LIMIT = 2_000
@@ -57,7 +60,10 @@ _PRODUCERS: Memo[tuple[str, str], tuple[int, ...]] = Memo(4_096)
 
 
 def companions(
-    needs: Sequence[Sequence[Hit]], hidden: Sequence[Sequence[Hit]], folded: Catalog
+    needs: Sequence[Sequence[Hit]],
+    hidden: Sequence[Sequence[Hit]],
+    folded: Catalog,
+    memory: SearchMemory | None = None,
 ) -> tuple[Hit, ...]:
     """Return the tools to name behind the hits of a search.
 
@@ -65,6 +71,7 @@ def companions(
         needs: The hits of each need that are shown, best first.
         hidden: The hits of each need that follow those, and are not shown.
         folded: The tools that there are.
+        memory: Knows which tools were used together.
     """
     shown = {hit.name for hits in needs for hit in hits}
     best = [hits[0] for hits in needs if hits]
@@ -72,8 +79,14 @@ def companions(
     siblings = _in_turn(
         [_siblings(hits[0], more, folded) for hits, more in zip(needs, hidden, strict=True) if hits]
     )
+    used = () if memory is None else _in_turn([_of(h, memory.beside(h.tool, folded)) for h in best])
     chosen: dict[str, Hit] = {}
-    for found, at_most in ((needed, _PRODUCERS_AT_MOST), (siblings, COMPANIONS_AT_MOST)):
+    for found, more in (
+        (used, _REMEMBERED_AT_MOST),
+        (needed, _PRODUCERS_AT_MOST),
+        (siblings, COMPANIONS_AT_MOST),
+    ):
+        at_most = min(len(chosen) + more, COMPANIONS_AT_MOST)
         for hit in found:
             if len(chosen) >= at_most:
                 break

@@ -26,7 +26,16 @@ from toolfold.absent import AbsentSource
 from toolfold.answer import Answer, Hit, Invocation
 from toolfold.arguments import check, compiles_at_once, read_arguments
 from toolfold.catalog import Catalog
-from toolfold.search import RANKERS, Ranker, chosen_ranker, index_of, is_indexed, may_wait
+from toolfold.search import (
+    RANKERS,
+    Match,
+    Ranker,
+    chosen_ranker,
+    index_of,
+    is_indexed,
+    may_wait,
+)
+from toolfold.search.memory import Lift, SearchMemory
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.strategy import STRATEGIES, Strategy, strategy_of
@@ -43,6 +52,8 @@ _GUESSED_AT_MOST = 8
 _OTHER_KEYS = ("parameters", "args", "input", "params")
 _NAMESPACE = "functions."
 _WORD = re.compile(r"[^\W_]")
+_REMEMBERED_AMONG = 100
+"""How many matches of a need a memory weighs: all that a ranker proposes, nearly."""
 _CONSIDERED = 25
 """How many matches of a need are looked at: the hits, and behind them its companions."""
 
@@ -80,6 +91,9 @@ class Bridge:
 
     absent: tuple[AbsentSource, ...] = ()
     """The sources that are not there at the moment of a call, as the caller may know of them."""
+
+    memory: SearchMemory | None = None
+    """What earlier searches led to, where that counts."""
 
     @property
     def names(self) -> prompts.BridgeNames:
@@ -121,9 +135,12 @@ class Bridge:
         session: Session,
         *,
         absent: Sequence[AbsentSource] = (),
+        memory: SearchMemory | None = None,
     ) -> Answer | Invocation:
         """Return what a model's call comes to; see `Folded.resolve`."""
-        asked = replace(self, absent=tuple(absent)) if absent else self
+        asked = self
+        if absent or memory is not None:
+            asked = replace(self, absent=tuple(absent), memory=memory or self.memory)
         resolved = asked._resolve(str(name).strip(), arguments, session)
         if isinstance(resolved, Answer):
             # Names and texts are strangers' words: what cannot be seen is not passed on.
@@ -154,6 +171,8 @@ class Bridge:
         if role == prompts.TOOL_SEARCH:
             is_warm = self.catalog.is_warm and self.folded.is_warm
             is_ready = is_warm and is_indexed(self.folded.fingerprint, self.ranker)
+            if is_ready and self.memory is not None:
+                is_ready = self.memory.is_ready(self.folded)
             return not is_ready or may_wait(self.ranker)
         read = arguments if is_object(arguments) else read_arguments(arguments)
         meant = None if isinstance(read, str) else read.get("name", read.get("names"))
@@ -168,8 +187,7 @@ class Bridge:
 
     def search(self, need: str, limit: int) -> tuple[Hit, ...]:
         """Return the folded tools that answer one need, best first."""
-        index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
-        found = index.search(need, limit)
+        found = self._matches(need, limit)[0]
         floor = self.settings.relevance_floor
         if found and self.ranker.calibrated and found[0].score < floor:
             found = ()
@@ -181,6 +199,18 @@ class Bridge:
             rest = [hit for hit in hits if hit.tool is not exact]
             hits = [Hit(exact, 1.0 if self.ranker.calibrated else above, need), *rest]
         return tuple(hits[:limit])
+
+    def _matches(self, need: str, limit: int) -> tuple[Sequence[Match], Mapping[int, Lift]]:
+        """Return the best matches of one need, and what a memory moved up among them.
+
+        A memory speaks in probabilities: a ranker that has none is not asked about.
+        """
+        index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
+        if self.memory is None or not self.ranker.calibrated:
+            return index.search(need, limit), {}
+        found = index.search(need, max(limit, _REMEMBERED_AMONG))
+        weighed = self.memory.weighed(need, found, self.folded)
+        return weighed.matches[:limit], weighed.lifts
 
     def shown(self, need: str, limit: int) -> tuple[Hit, ...]:
         """Return the hits of one need that an answer shows: what is next to impossible is not."""
@@ -208,8 +238,13 @@ class Bridge:
         if tool_named(self.folded, hit.need) is hit.tool:
             return "the query is its name"
         index = index_of(self.folded.tools, self.folded.fingerprint, self.ranker)
-        why = index.explain(hit.need, self.folded.names.index(hit.name))
-        return f"{why}; probability {hit.score:.2f}" if self.ranker.calibrated else why
+        place = self.folded.names.index(hit.name)
+        why = index.explain(hit.need, place)
+        if not self.ranker.calibrated:
+            return why
+        lift = self._matches(hit.need, _CONSIDERED)[1].get(place)
+        moved = "" if lift is None else f"; {lift}"
+        return f"{why}; probability {hit.score:.2f}{moved}"
 
     # ---- search
 
@@ -242,6 +277,7 @@ class Bridge:
                 [one.need.hits for one in with_others],
                 [one.others for one in with_others],
                 self.folded,
+                self.memory,
             ),
             folded=self.folded,
             budget=self.settings.search_max_tokens - self.count(note),

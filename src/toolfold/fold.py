@@ -23,6 +23,7 @@ from toolfold.folded import Assembly, Folded, Report
 from toolfold.gate import GateVerdict, judge, say_unmatched
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker, chosen_ranker
+from toolfold.search.memory import SearchMemory
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.settings.check import suggestion
@@ -56,6 +57,7 @@ def fold(
     shape: Shape | None = None,
     ranker: Ranker | None = None,
     count: TokenCounter = estimate,
+    memory: SearchMemory | None = None,
 ) -> Folded:
     """Fold a list of tools into what the model sees.
 
@@ -81,6 +83,7 @@ def fold(
         shape: The wire shape to write; by default the one in which the tools came.
         ranker: How to rank, in place of the settings' choice.
         count: Counts the tokens of a text, in place of characters over four.
+        memory: What earlier searches led to: evidence in what searches find, and in nothing else.
 
     Raises:
         InvalidToolError: An entry is not a tool.
@@ -157,6 +160,7 @@ def fold(
             host=host,
             ranker=ranker,
             count=count,
+            memory=memory,
         )
 
     assembly = Assembly(
@@ -180,6 +184,7 @@ def fold(
             ranker or chosen_ranker(settings, strategy.ranker),
             count,
             {name: came[i] for i, name in served_as.items()},
+            memory=memory,
         ),
     )
     folded = assembly.shown(session)

@@ -18,6 +18,7 @@ from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.gate import GateVerdict
+from toolfold.search.memory import SearchMemory
 from toolfold.session import Session
 from toolfold.settings.model import StrategyName
 from toolfold.strategy import STRATEGIES, FoundForm, ListChange
@@ -129,6 +130,7 @@ class Folded:
         *,
         session: Session | None = None,
         absent: Sequence[AbsentSource] = (),
+        memory: SearchMemory | None = None,
     ) -> Answer | Invocation:
         """Return what a model's call comes to: an answer for it, or a call for the host.
 
@@ -139,15 +141,17 @@ class Folded:
                 resolves several calls of one turn passes on the session of the last.
             absent: The sources that are not there now and of which the caller may know: an
                 answer that misses their tools names them.
+            memory: What earlier searches led to, as this caller may know it; by default, what
+                `fold` was given.
         """
         session = self.session if session is None else session
         provider = self.provider
         if provider is None:
-            return self.bridge.resolve(name, arguments, session, absent=absent)
+            return self.bridge.resolve(name, arguments, session, absent=absent, memory=memory)
         from toolfold._deferral import remembered, with_array
 
         session = with_array(session, self.session)
-        resolved = self.bridge.resolve(name, arguments, session, absent=absent)
+        resolved = self.bridge.resolve(name, arguments, session, absent=absent, memory=memory)
         return remembered(resolved, self.bridge, provider)
 
     def may_block(self, name: str, arguments: Json = None) -> bool:

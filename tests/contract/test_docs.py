@@ -214,7 +214,7 @@ def test_the_generated_pages_are_up_to_date() -> None:
 def test_every_setting_and_environment_variable_is_in_the_reference() -> None:
     page = _reference("settings.md")
     names = [name.removeprefix("TOOLFOLD_").lower() for name in ENVIRONMENT]
-    keys = [re.sub(r"^reranker_", "reranker.", name) for name in names]
+    keys = [re.sub(r"^(reranker|memory)_", r"\1.", name) for name in names]
 
     assert [key for key in keys if f"# `{key}`\n" not in page] == []
     assert [name for name in ENVIRONMENT if f"`{name}`" not in page] == []

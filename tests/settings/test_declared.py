@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold import ConfigError, Reranker, Settings
+from toolfold import ConfigError, MemorySettings, Reranker, Settings
 from toolfold.config import FunctionModule, Server, ServeSettings, Token
 from toolfold.settings.check import check
 from toolfold.settings.declared import check_fields, declared, flat, setting
 from toolfold.settings.frozen import FrozenMapping
 
-CLASSES = (Settings, Reranker, ServeSettings, Token, Server, FunctionModule)
+CLASSES = (Settings, Reranker, MemorySettings, ServeSettings, Token, Server, FunctionModule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def test_a_value_of_another_kind_is_refused(values: dict[str, Any], message: str
 
 
 def test_the_keys_of_an_inner_block_stand_behind_its_name() -> None:
-    inner = {f"reranker.{item.name}" for item in fields(Reranker)}
+    blocks = {"reranker": Reranker, "memory": MemorySettings}
+    inner = {f"{name}.{item.name}" for name, block in blocks.items() for item in fields(block)}
 
     assert set(flat(Settings)) == {item.name for item in fields(Settings)} | inner
 

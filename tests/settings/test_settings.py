@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.outcomes import invoked
-from toolfold import ConfigError, Reranker, Settings, Tool, fold, load_settings
+from toolfold import ConfigError, MemorySettings, Reranker, Settings, Tool, fold, load_settings
 from toolfold.settings import ENVIRONMENT, PRESETS
 
 
@@ -395,8 +395,13 @@ def test_the_rerankers_settings_can_stand_in_the_environment() -> None:
 
 def test_every_setting_has_a_variable() -> None:
     assert set(ENVIRONMENT) == {
-        *(f"TOOLFOLD_{f.name.upper()}" for f in fields(Settings) if f.name != "reranker"),
+        *(
+            f"TOOLFOLD_{f.name.upper()}"
+            for f in fields(Settings)
+            if f.name not in ("reranker", "memory")
+        ),
         *(f"TOOLFOLD_RERANKER_{f.name.upper()}" for f in fields(Reranker)),
+        *(f"TOOLFOLD_MEMORY_{f.name.upper()}" for f in fields(MemorySettings)),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +15,9 @@ from toolfold.errors import MissingExtraError, UnknownToolError
 
 if TYPE_CHECKING:
     from toolfold.catalog import Catalog
-    from toolfold.chat import Replay, TurnOutcome
+    from toolfold.chat import Replay, Screen, TurnOutcome
     from toolfold.config import GatewayConfig
+    from toolfold.memory import Memory
     from toolfold.runtime import Hook, PendingCall
     from toolfold.serve.trust.trusting_hub import TrustingHub
     from toolfold.settings import Settings
@@ -120,6 +122,8 @@ def command(
     sources = Sources([*own, *(sources_of(live, hub=hub) if live else ())])
     when = _when(approve, _idle(catalog, own, sources))
     hooks: list[Hook] = [Approvals(asker, when), *([replay] if replay else [])]
+    secrets = [secret for server in (live.servers if live else ()) for secret in server.secrets]
+    memory = None if replay else _memory(settings, live, secrets, screen)
     agent = Agent(
         chosen,
         sources,
@@ -131,10 +135,14 @@ def command(
         hooks=hooks,
         prefetch=prefetch,
         recovered="run" if approve == "never" else "ask",
+        memory=memory,
     )
-    secrets = [secret for server in (live.servers if live else ()) for secret in server.secrets]
     written = Transcript(transcript, secrets=secrets) if transcript else None
-    with options.hushed(), Talk(agent, screen, feed, written, secrets) as talk:
+    with (
+        options.hushed(),
+        nullcontext() if memory is None else closing(memory),
+        Talk(agent, screen, feed, written, secrets) as talk,
+    ):
         if hub is not None:
             failed = [status for status in hub.first.values() if status.state == "failed"]
             options.say_what_is_missing(failed, hub.waiting)
@@ -160,6 +168,21 @@ def _configured(config: str | None) -> tuple[Settings, GatewayConfig | None]:
 
     found = load_gateway(config, strict=False)
     return found.settings, found if found.has_tools else None
+
+
+def _memory(
+    settings: Settings, live: GatewayConfig | None, secrets: list[str], screen: Screen
+) -> Memory | None:
+    """Return what earlier conversations' searches led to, unless that is turned off."""
+    from toolfold.config import ServeSettings
+    from toolfold.memory import open_memory
+    from toolfold.redact import Redactor
+
+    folder = (live.serve if live else ServeSettings()).state_folder
+    redactor = Redactor.from_environment(secrets=secrets)
+    return open_memory(
+        settings.memory, folder, redactor=redactor, tell=lambda text: screen.line(text, "dim")
+    )
 
 
 def _hub(config: GatewayConfig) -> TrustingHub | None:

@@ -31,6 +31,7 @@ from toolfold.dispatch.records import CallRecord, Observer, Observers, Outcome, 
 from toolfold.dispatch.spans import Spans
 from toolfold.fold import Folded
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.search import SearchMemory
 from toolfold.session import Session
 from toolfold.sources.calls import CURRENT, CallContext, Output, PendingCall, Refusal
 from toolfold.sources.merged import Located
@@ -88,6 +89,7 @@ class Dispatch:
         observers: Told of each call and search.
         spans: Makes OpenTelemetry's spans.
         given_up: Says why a call was cancelled, in one sentence for the records.
+        memory: Returns what earlier searches led to, as a principal may know it.
     """
 
     def __init__(
@@ -97,7 +99,9 @@ class Dispatch:
         observers: Iterable[Observer] | Observers = (),
         spans: Spans | None = None,
         given_up: Callable[[], str] = lambda: GIVEN_UP,
+        memory: Callable[[str], SearchMemory] | None = None,
     ) -> None:
+        self._memory = memory
         self._hooks = tuple(hooks)
         self._observers = observers if isinstance(observers, Observers) else Observers(observers)
         self._spans = spans or _NO_SPANS
@@ -132,9 +136,10 @@ class Dispatch:
                 record = answer_record(resolved, name, role, arguments, origin, 0.0)
                 self._observers.answered(record)
             return resolved
+        memory = None if self._memory is None else self._memory(origin.principal)
         with self._spans.search() as span:
             began = time.perf_counter()
-            resolved = await _resolved(folded, name, arguments, session, absent)
+            resolved = await _resolved(folded, name, arguments, session, absent, memory)
             if isinstance(resolved, Answer):
                 seconds = time.perf_counter() - began
                 record = answer_record(resolved, name, role, arguments, origin, seconds)
@@ -317,6 +322,7 @@ class _Running:
             toolset=call.tool.toolset_name,
             started=self._has_started,
             output=output,
+            digest=call.tool.digest,
         )
 
     def started(self) -> None:
@@ -355,6 +361,7 @@ async def _resolved(
     arguments: Json,
     session: Session,
     absent: Sequence[AbsentSource],
+    memory: SearchMemory | None = None,
 ) -> Answer | Invocation:
     """Resolve a call; beside the event loop where the fold says that it may take long."""
     if isinstance(arguments, str):
@@ -363,11 +370,12 @@ async def _resolved(
         arguments = arguments if isinstance(read, str) else read
     # What an absent source had is searched too, and may have to be indexed for that.
     searches_more = absent and any(a.tools for a in absent) and folded.bridge.role(name)
-    if searches_more or folded.may_block(name, arguments):
+    must_choose = memory is not None and not memory.is_ready(folded.bridge.folded)
+    if searches_more or must_choose or folded.may_block(name, arguments):
         return await asyncio.to_thread(
-            folded.resolve, name, arguments, session=session, absent=absent
+            folded.resolve, name, arguments, session=session, absent=absent, memory=memory
         )
-    return folded.resolve(name, arguments, session=session, absent=absent)
+    return folded.resolve(name, arguments, session=session, absent=absent, memory=memory)
 
 
 async def _called(located: Located, call: PendingCall, context: CallContext) -> Any:
@@ -421,6 +429,7 @@ def answer_record(
         arguments=arguments,
         call_id=origin.call_id,
         position=origin.position,
+        named=tuple((hit.need, hit.name) for hit in answer.hits if hit.shown != "companion"),
     )
 
 

@@ -98,6 +98,9 @@ class CallRecord:
     output: Output | None = field(default=None, repr=False)
     """What came of it, before anything was cut; None while it runs."""
 
+    digest: str = field(default="", repr=False)
+    """The tool's digest: a tool that changed has another."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
@@ -144,6 +147,9 @@ class SearchRecord:
 
     position: int = 0
     """Which call of the turn it is, from 0."""
+
+    named: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The needs of a search and the tools that the answer names for each, as pairs."""
 
 
 @dataclass(frozen=True, slots=True)

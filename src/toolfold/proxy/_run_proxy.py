@@ -17,6 +17,7 @@ from toolfold.config.proxy_config import ProxyConfig
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import ConfigError, MissingExtraError
+from toolfold.memory import open_memory
 from toolfold.proxy._report import ProxyLog, ProxyReport, ProxyTally
 from toolfold.proxy.app import ProxyApp, guarded
 from toolfold.proxy.store import HistoryStore, MemoryStore, SqliteStore
@@ -137,6 +138,12 @@ async def running(
     metrics = Metrics(installed("toolfold"), in_flight=lambda: app.in_flight)
     traffic = None if how.save is None else Traffic(how.save, secrets=_secrets(config))
     store, close = _store(config)
+    memory = open_memory(
+        config.settings.memory,
+        config.serve.state_folder,
+        has_tokens=bool(config.proxy.tokens),
+        redactor=Redactor(_secrets(config)),
+    )
     spans = start_spans()
     app = ProxyApp(
         config,
@@ -145,6 +152,7 @@ async def running(
         metrics=metrics.text,
         traffic=traffic,
         spans=spans,
+        memory=memory,
     )
     report = ProxyReport(config, tally, lambda: app.in_flight)
     host, port = config.address
@@ -164,6 +172,8 @@ async def running(
         address.cancel()
         await _end(door, listening, serving, config.serve.drain)
         close()
+        if memory is not None:
+            memory.close()
         spans.close()
         if traffic is not None:
             traffic.close()

@@ -18,6 +18,7 @@ from toolfold._json_values import parse
 from toolfold.answer import Answer
 from toolfold.config.proxy_config import ProxyConfig
 from toolfold.dispatch.dispatch import Origin, answer_record
+from toolfold.dispatch.learning import Learning
 from toolfold.dispatch.records import (
     Observer,
     Observers,
@@ -26,6 +27,7 @@ from toolfold.dispatch.records import (
     SearchRecord,
 )
 from toolfold.dispatch.spans import Spans
+from toolfold.memory import Memory
 from toolfold.proxy.answering import Answering, Arriving, BrokenAnswerError, until_left
 from toolfold.proxy.complaints import error_body
 from toolfold.proxy.customs import ProxyCustoms, keys_in, without_keys
@@ -101,6 +103,7 @@ class ProxyApp:
         metrics: Returns the metrics in Prometheus' text form.
         traffic: Where requests and answers are written down, if anywhere.
         spans: Makes a span for each request.
+        memory: What searches led to: it learns from all that is called.
 
     Raises:
         MissingExtraError: The extra `proxy` is not installed.
@@ -115,7 +118,9 @@ class ProxyApp:
         metrics: Callable[[], str] | None = None,
         traffic: Traffic | None = None,
         spans: Spans | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        self._learning = None if memory is None else Learning(memory)
         self.config = config
         self.upstreams = Upstreams(config.proxy.upstreams, config.keys)
         self.connections = UpstreamConnections(config.proxy)
@@ -171,6 +176,7 @@ class ProxyApp:
             searches=upstream.searches,
             context_length=upstream.context_length,
             rounds_at_most=self.config.proxy.rounds - 1,
+            learning=self._learning,
         )
 
     def told(self, record: RequestRecord, answers: Iterable[SearchRecord]) -> None:

@@ -18,6 +18,7 @@ from toolfold.proxy.conversation import FoldedConversation, sample_of
 from toolfold.proxy.offered import Offered, name_of
 from toolfold.proxy.presets import open_names
 from toolfold.scope import Scope
+from toolfold.search import SearchMemory
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.strategy import FoundForm
@@ -61,6 +62,9 @@ class FoldedTools:
     sample: tuple[str, ...] = ()
     """Marks of some of the client's tools."""
 
+    memory: SearchMemory | None = None
+    """What earlier searches led to, as the client may know it."""
+
     @property
     def found_form(self) -> FoundForm:
         """How what a search found is said to the model."""
@@ -97,7 +101,7 @@ class FoldedTools:
 
     def resolve(self, name: str, arguments: Json) -> Answer | Invocation:
         """Return what a call comes to."""
-        resolved = self.folded.resolve(name, arguments, session=self.session)
+        resolved = self.folded.resolve(name, arguments, session=self.session, memory=self.memory)
         self.session = resolved.session
         return resolved
 

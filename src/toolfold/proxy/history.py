@@ -76,6 +76,11 @@ class History:
         return self._digests[-1]
 
     @property
+    def name(self) -> str:
+        """Names the conversation, however far it has come."""
+        return self._conversation
+
+    @property
     def conversation(self) -> FoldedConversation | None:
         """How the conversation's tools were folded, where the model has spoken in it before."""
         return FoldedConversation.load(self._store.get(self._conversation)) if self._turns else None

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from toolfold import prompts
 from toolfold._json_values import parse, sendable
 from toolfold.answer import Answer
+from toolfold.arguments import read_arguments
 from toolfold.providers import refuses_native
 from toolfold.proxy.dialects.dialect import Dialect
 from toolfold.proxy.dialects.events import BROKE_OFF
@@ -17,11 +18,13 @@ from toolfold.proxy.exchange import Again, ExchangeReport, Finished
 from toolfold.proxy.folding import FoldedTools
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit
+from toolfold.proxy.lessons import Lessons
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.proxy.turns import AnsweredCall, HandedCall, KeptTurn, ModelCall, RoundTurn
 from toolfold.runtime._loose import arguments_text
 from toolfold.session import Session
+from toolfold.tool import Json
 
 __all__ = ["ROUNDS_AT_MOST", "FoldedExchange"]
 
@@ -44,6 +47,7 @@ class FoldedExchange:
         restored: How many turns of the history were put back.
         recovery: What reads calls that the model writes as text, where that is to be.
         otherwise: Opens the exchange for an upstream that does not defer, after all.
+        lessons: Told what is searched for and called.
     """
 
     def __init__(
@@ -60,7 +64,9 @@ class FoldedExchange:
         restored: int = 0,
         recovery: Recovery | None = None,
         otherwise: Callable[[], FoldedExchange | None] = lambda: None,
+        lessons: Lessons | None = None,
     ) -> None:
+        self._lessons = lessons
         self._dialect = dialect
         self._request = request
         self._edits = tuple(edits)
@@ -167,7 +173,11 @@ class FoldedExchange:
             self.report.mistakes += resolved.is_error
             role = self._tools.folded.bridge.role(call.name)
             self.report.answers.append((call.name, role, call.arguments, resolved))
+            if self._lessons is not None:
+                self._lessons.answered(role, _query(call.arguments), resolved)
             return AnsweredCall(call, resolved)
+        if self._lessons is not None:
+            self._lessons.handed(resolved.tool, call.id)
         name, namespace = self._tools.client_name(resolved.tool)
         arguments = sendable(dict(resolved.arguments)).decode()
         is_same = _same(arguments, call.arguments)
@@ -206,6 +216,13 @@ class FoldedExchange:
         if self._hidden:
             self._history.alias(*self._answer.alias)
         return Finished(tail, self.report.headers())
+
+
+def _query(arguments: Json) -> str:
+    """Return what a search asks for, where that is one text."""
+    read = read_arguments(arguments)
+    query = "" if isinstance(read, str) else read.get("query")
+    return query if isinstance(query, str) else ""
 
 
 def _same(ours: str, theirs: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from toolfold._json_values import sendable
+from toolfold.dispatch.learning import Learning
 from toolfold.providers import Provider
 from toolfold.proxy.dialects.anthropic_messages import MessagesDialect
 from toolfold.proxy.dialects.dialect import Dialect
@@ -16,6 +17,7 @@ from toolfold.proxy.exchange import ProxyDialect, Refused, Untouched
 from toolfold.proxy.folding import FoldedTools, Folding, ToolsRefusedError
 from toolfold.proxy.history import History
 from toolfold.proxy.json_spans import Edit, UnreadableError
+from toolfold.proxy.lessons import Lessons
 from toolfold.proxy.loop import ROUNDS_AT_MOST, FoldedExchange
 from toolfold.proxy.lowering import flat_names, has_own_search, spread, unseen_tools
 from toolfold.proxy.offered import Lowered, name_of, without_name
@@ -56,6 +58,7 @@ def open_exchange(
     context_length: int | None = None,
     rounds_at_most: int = ROUNDS_AT_MOST,
     notes: bool = False,
+    learning: Learning | None = None,
 ) -> FoldedExchange | Untouched | Refused:
     """Return what becomes of a client's request for an answer.
 
@@ -74,6 +77,7 @@ def open_exchange(
         context_length: The model's window, where that is known.
         rounds_at_most: How often the model may search before its client gets an answer.
         notes: Whether notes that were kept behind messages of the user are put back.
+        learning: Learns what searches lead to, and knows what earlier ones led to.
     """
     spoken = DIALECTS[dialect]
     try:
@@ -82,7 +86,7 @@ def open_exchange(
         return _unread(spoken, body, scope)
     opening = _Opening(
         spoken, request, body, headers, settings, store, scope, host, owner, recover,
-        searches, context_length, rounds_at_most, notes,
+        searches, context_length, rounds_at_most, notes, learning,
     )  # fmt: skip
     try:
         return opening.opened()
@@ -108,6 +112,7 @@ class _Opening:
     context_length: int | None
     rounds_at_most: int
     notes: bool
+    learning: Learning | None
 
     def opened(self) -> FoldedExchange | Untouched | Refused:
         """Return what becomes of the request."""
@@ -169,6 +174,10 @@ class _Opening:
                 return None
         else:
             history.remember(tools.conversation)
+        lessons = self._lessons()
+        if lessons is not None:
+            lessons.began(history.name, request)
+            tools.memory = lessons.memory
         restored = history.restored(tools.is_folded, tools.found_form)
         spaced = [(name.namespace, name.name) for name in tools.spaced.values()]
         changed = lowered.edits or flat_names(request, spaced)
@@ -187,7 +196,14 @@ class _Opening:
             restored=restored.turns,
             recovery=self._recovery(tools, history),
             otherwise=lambda: self._exchange(self.dialect.lowered(request), is_native=False),
+            lessons=lessons,
         )
+
+    def _lessons(self) -> Lessons | None:
+        if self.learning is None:
+            return None
+        tells_errors = self.dialect.name == "anthropic-messages"
+        return Lessons(self.learning, self.owner, tells_errors=tells_errors)
 
     def _recovery(self, tools: FoldedTools, history: History) -> Recovery | None:
         if not self.recover:

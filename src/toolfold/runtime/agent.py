@@ -22,12 +22,14 @@ from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.fold import Folded, fold
+from toolfold.memory import Memory
 from toolfold.runtime.conversation import Conversation, Done
 from toolfold.runtime.executor import Batch
 from toolfold.runtime.messages import Call, ResultMessage
 from toolfold.runtime.model import Model
 from toolfold.runtime.profiles import STANDARD, Profile
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.search import SearchMemory
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.sources.calls import Output, PendingCall, current_call
@@ -115,6 +117,10 @@ class Agent:
     """Whether the likely tools are named behind the user's message; by default as the profile
     has it."""
 
+    memory: Memory | SearchMemory | None = None
+    """What searches led to. A `Memory` learns from this agent's calls; one of another kind is
+    only asked."""
+
     observers: Sequence[Observer] = ()
     """Told of each call and search, as an audit or metrics want it."""
 
@@ -183,6 +189,7 @@ class Agent:
             api=api,
             host=None if api is None else getattr(self.model, "host", None),
             shape=self.model.shape if api is None else None,
+            memory=self.memory.of(self.name) if isinstance(self.memory, Memory) else self.memory,
         )
 
     def conversation(self) -> Conversation:
@@ -213,15 +220,25 @@ class Agent:
         session: Session | None = None,
         listener: Listener | None = None,
         cut_off: bool = False,
+        observers: Sequence[Observer] = (),
     ) -> Batch:
-        """Return calls of this agent, ready to run."""
+        """Return calls of this agent, ready to run.
+
+        Args:
+            calls: The calls.
+            folded: What the model saw.
+            session: The conversation so far.
+            listener: Hears of what runs, in place of the agent's own.
+            cut_off: Whether the last call may not be whole.
+            observers: Told of each call and search, beside the agent's own.
+        """
         return Batch(
             calls,
             folded,
             self._sources,
             session=session,
             hooks=self.hooks,
-            observers=self.observers,
+            observers=(*self.observers, *observers),
             spans=self.spans,
             listener=listener or self.on_activity,
             agent=self.name,

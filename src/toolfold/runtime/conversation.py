@@ -18,8 +18,10 @@ from toolfold import prompts
 from toolfold._memo import Memo
 from toolfold._signature import signature
 from toolfold.dispatch.activity import Activity
+from toolfold.dispatch.learning import Learning
 from toolfold.errors import ToolfoldError
 from toolfold.fold import Folded, Report
+from toolfold.memory import Memory
 from toolfold.runtime._empty_replies import is_empty, without_empty_replies
 from toolfold.runtime._lenient import attempted_call
 from toolfold.runtime._loops import LoopGuard
@@ -95,6 +97,7 @@ class Conversation:
         self._folded: Folded | None = None
         self._made = JustMade()
         self._seen: tuple[Agent, tuple[Tool, ...], tuple[str, ...]] | None = None
+        self._learning = Learning(agent.memory) if isinstance(agent.memory, Memory) else None
 
     def prompt(self) -> list[Message]:
         """Return the transcript as it is sent: older discoveries shrunk, empty replies left out."""
@@ -155,6 +158,8 @@ class Conversation:
                 "the conversation is still answering", hint="wait, or start another conversation"
             )
         self._busy = True
+        if self._learning is not None:
+            self._learning.begin_task(self.agent.name)
 
         def ended(turn: asyncio.Task[None]) -> None:
             self._busy = False
@@ -273,6 +278,7 @@ class Conversation:
             session=self.session,
             listener=heard,
             cut_off=reply.stop in ("length", "refused"),
+            observers=() if self._learning is None else (self._learning,),
         )
         try:
             await batch.run()

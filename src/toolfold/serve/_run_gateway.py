@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import MissingExtraError
+from toolfold.memory import Memory, open_memory
 from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
@@ -114,6 +115,9 @@ class _Process:
     sources: Sequence[Source]
     """What is served beside the servers."""
 
+    memory: Memory | None
+    """What searches led to."""
+
 
 def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
     """Load the modules of functions.
@@ -141,11 +145,20 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
     audit = None
     if config.serve.audit_file is not None:
         audit = AuditLog(config.serve.audit_file, redactor)
+    serve = config.serve
+    memory = open_memory(
+        config.settings.memory,
+        serve.state_folder,
+        has_tokens=bool(serve.tokens),
+        redactor=redactor,
+    )
     try:
-        yield _Process(redactor, (audit,) if audit is not None else (), sources)
+        yield _Process(redactor, (audit,) if audit is not None else (), sources, memory)
     finally:
         if audit is not None:
             audit.close()
+        if memory is not None:
+            memory.close()
 
 
 @asynccontextmanager
@@ -153,7 +166,7 @@ async def _gateway(
     config: GatewayConfig,
     how: How,
     observers: tuple[Observer, ...],
-    sources: Sequence[Source],
+    process: _Process,
 ) -> AsyncGenerator[Gateway]:
     """Start the servers, then everything else; at the end, end them all."""
     manifests = Manifests(config.serve.state_folder)
@@ -172,7 +185,7 @@ async def _gateway(
         if children:
             # What follows keeps the loop busy: by then it is known which processes there are.
             await asyncio.wait(children.values(), timeout=SPAWNING)
-        async with _made(config, how, observers, sources, manifests, children) as gateway:
+        async with _made(config, how, observers, process, manifests, children) as gateway:
             yield gateway
     finally:
         await _end(children)
@@ -193,7 +206,7 @@ async def _made(
     config: GatewayConfig,
     how: How,
     observers: tuple[Observer, ...],
-    sources: Sequence[Source],
+    process: _Process,
     manifests: Manifests,
     children: Mapping[str, asyncio.Task[Child]],
 ) -> AsyncGenerator[Gateway]:
@@ -215,8 +228,9 @@ async def _made(
     gateway = Gateway(
         config,
         scope=how.scope,
-        sources=sources,
+        sources=process.sources,
         observers=observers,
+        memory=process.memory,
         trust=trust,
         manifests=manifests,
         children=children,
@@ -266,7 +280,7 @@ async def _stdio(
     tally = Tally()
     observers = (StatusLog(), *process.observers, tally)
     async with (
-        _gateway(config, how, observers, process.sources) as gateway,
+        _gateway(config, how, observers, process) as gateway,
         controlled(gateway, tally, "stdio"),
     ):
         from toolfold.serve.mcp.downstream import make_server
@@ -310,7 +324,7 @@ async def _http(
     observers = (status, *process.observers, metrics, tally)
     try:
         async with (
-            _gateway(config, how, observers, process.sources) as gateway,
+            _gateway(config, how, observers, process) as gateway,
             controlled(gateway, tally, "http") as report,
         ):
             await _listen(gateway, metrics, address, stopped, live, report)

@@ -23,6 +23,7 @@ from toolfold._memo import Memo
 from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
+from toolfold.dispatch.learning import learning
 from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
@@ -50,6 +51,7 @@ from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.memory import Memory
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
     from toolfold.sources.mcp.transports._process import Child
@@ -76,6 +78,7 @@ class Gateway:
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
         spans: Makes OpenTelemetry's spans.
+        memory: What searches led to: it learns from all that is called.
 
     Raises:
         ConfigError: Two sources, or a source and a server, have one name.
@@ -93,11 +96,12 @@ class Gateway:
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.config, self._scope, self._folding = config, scope, config.folding
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
-        self.observers = Observers(observers)
+        self.observers = Observers((*observers, *learning(memory)))
         self.calls = CallsUnderWay()
         self._approval = ClientApproval(serve.destructive)
         self._dispatch = Dispatch(
@@ -105,6 +109,7 @@ class Gateway:
             observers=self.observers,
             spans=spans,
             given_up=self.calls.why_given_up,
+            memory=None if memory is None else memory.of,
         )
         self.pool = Pool(
             config.servers,
@@ -121,12 +126,9 @@ class Gateway:
             reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
         )
         self._others = Sources(sources)
-        for source in sources:
-            if source.name in self.pool.upstreams:
-                raise ConfigError(
-                    f"a source has the name of the server {source.name!r}",
-                    hint="give each a name of its own",
-                )
+        if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
+            clash = f"a source has the name of the server {taken[0]!r}"
+            raise ConfigError(clash, hint="give each a name of its own")
         self.views = Views(self.pool, self._folding, serve.context_length)
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
@@ -161,10 +163,10 @@ class Gateway:
         """Return a principal within what exists for anybody at all."""
         if self._scope.holds_everything:
             return principal
-        return self._narrowed.get_or(principal, lambda: self._narrow(principal))
-
-    def _narrow(self, principal: Principal) -> Principal:
-        return replace(principal, scope=principal.scope.also(self._scope))
+        within = principal.scope.also
+        return self._narrowed.get_or(
+            principal, lambda: replace(principal, scope=within(self._scope))
+        )
 
     async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
@@ -189,8 +191,7 @@ class Gateway:
     async def _tell_unmatched(self) -> None:
         """Say once, when all servers have started or failed, which patterns match nothing."""
         scopes = [(f"token {t.name!r}", Scope(t.allow, t.deny)) for t in self.config.serve.tokens]
-        if not self._scope.holds_everything:
-            scopes.append(("the command line", self._scope))
+        scopes += () if self._scope.holds_everything else (("the command line", self._scope),)
         if not scopes:
             return
         await self.pool.all_settled()

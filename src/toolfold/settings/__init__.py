@@ -6,6 +6,6 @@ fix.
 """
 
 from toolfold.settings.load import ENVIRONMENT, load_settings
-from toolfold.settings.model import PRESETS, Reranker, Settings
+from toolfold.settings.model import PRESETS, MemorySettings, Reranker, Settings
 
-__all__ = ["ENVIRONMENT", "PRESETS", "Reranker", "Settings", "load_settings"]
+__all__ = ["ENVIRONMENT", "PRESETS", "MemorySettings", "Reranker", "Settings", "load_settings"]

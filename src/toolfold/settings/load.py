@@ -13,7 +13,7 @@ from toolfold.settings.block import checked, given_in
 from toolfold.settings.check import Kind, suggestion
 from toolfold.settings.declared import Declared, declared, flat
 from toolfold.settings.file import OWN_FILE, Given, Place, find_block
-from toolfold.settings.model import Reranker, Settings
+from toolfold.settings.model import MemorySettings, Reranker, Settings
 from toolfold.settings.words_file import NO_FILE, with_words_beside
 
 __all__ = [
@@ -29,6 +29,7 @@ _PREFIX = "TOOLFOLD_"
 _CAREFUL = ("destructiveHint", "openWorldHint")
 """The hints that ask for care where they are true; the others do where they are false."""
 
+_BLOCKS: Mapping[str, type[Any]] = {"reranker": Reranker, "memory": MemorySettings}
 _OTHER_VARIABLES = {"TOOLFOLD_CONFIG", "TOOLFOLD_CORPORA"}
 
 
@@ -138,20 +139,21 @@ def _located(given: dict[str, Given], block: Place | None) -> dict[str, Given]:
 
 def _merged(layers: list[dict[str, Given]]) -> Settings:
     values: dict[str, Any] = {}
-    inner: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
     where: dict[str, str] = {}
     for layer in layers:
         for key, given in layer.items():
             value = checked(Settings, key, given)
             where[key] = given.where
-            if key.startswith("reranker."):
-                inner[key.removeprefix("reranker.")] = value
+            block, _, name = key.rpartition(".")
+            if block:
+                inner.setdefault(block, {})[name] = value
             elif declared(Settings)[key].united:
                 values[key] = (*values.get(key, ()), *value)
             else:
                 values[key] = value
-    if inner:
-        values.setdefault("reranker", Reranker(**inner))
+    for block, given in inner.items():
+        values.setdefault(block, _BLOCKS[block](**given))
     # A maximum below the built-in default lowers that default; only two values that were
     # both given can contradict each other.
     most = values.get("max_search_limit", Settings().max_search_limit)

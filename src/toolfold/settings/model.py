@@ -18,7 +18,7 @@ from toolfold.settings.declared import check_fields, setting
 from toolfold.settings.frozen import FrozenMapping
 from toolfold.tool import Tool
 
-__all__ = ["PRESETS", "Reranker", "Settings", "StrategyName"]
+__all__ = ["PRESETS", "MemorySettings", "Reranker", "Settings", "StrategyName"]
 
 StrategyName: TypeAlias = Literal["auto", "bridge", "native", "reveal", "stub", "hosted"]
 """The names of the strategies; `toolfold.strategy` says what each does."""
@@ -97,6 +97,41 @@ class Reranker:
         check_fields(self, "reranker.")
 
 
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """What searches led to, and what becomes of that."""
+
+    enabled: Literal["auto", "on", "off"] = setting(
+        "auto",
+        "Whether what searches lead to is remembered and counts in later ones: `auto` in "
+        "`toolfold serve`, `proxy` and `chat`, and not in a host of your own, which gives `fold` "
+        "or `Agent` a memory itself; `off` nowhere.",
+        false="off",
+        named=True,
+    )
+    path: str = setting(
+        "auto",
+        "The file that it is kept in; `auto` is `memory.sqlite` in the folder for what is "
+        "remembered between runs.",
+        named=True,
+    )
+    share: Literal["auto", "principal", "all"] = setting(
+        "auto",
+        "Whose searches count: everybody's own (`principal`), or those of all who ask (`all`). "
+        "`auto` is `principal` where there are tokens, else `all`. Shared, another's calls may "
+        "rank a tool of yours; they never show one that is not yours, nor a word of theirs.",
+        named=True,
+    )
+    max_records: int = setting(
+        20_000, "How many requests are kept; the oldest leave first.", low=10, high=1_000_000
+    )
+    max_age_days: int = setting(180, "For how many days a request is kept.", low=1, high=36_500)
+
+    def __post_init__(self) -> None:
+        check_fields(self, "memory.")
+
+
+_NO_MEMORY = MemorySettings()
 _NO_RERANKER = Reranker()
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
@@ -244,6 +279,9 @@ class Settings:
         named=True,
     )
     reranker: Reranker = setting(_NO_RERANKER, "The endpoint reranker; a block of its own.")
+    memory: MemorySettings = setting(
+        _NO_MEMORY, "What searches led to, as evidence for later ones; a block of its own."
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, "")
