@@ -28,6 +28,7 @@ _COMMANDS = {
     "import": "Take over the MCP servers of your clients",
     "install": "Enter toolfold in an MCP client",
     "list": "List the tools of a catalog, by source",
+    "memory": "Look at what searches led to, carry it, and forget it",
     "proxy": "Stand between any client and its model, and fold its tools",
     "replay": "Run recorded conversations through any strategy",
     "run": "Run a program whose tools are folded on their way to its model",

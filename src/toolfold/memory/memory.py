@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
-from toolfold.memory._evidence import SAME, believed
+from toolfold.memory._evidence import SAME, Weight, believed
 from toolfold.memory._index import RequestIndex
 from toolfold.memory._pairs import Pairs
 from toolfold.memory._store import Ranked, Store, StoreError, ToolKey
@@ -208,6 +208,25 @@ class Memory:
             return self._store.path if self._store.is_lasting else None
 
     @property
+    def problem(self) -> str:
+        """Why its file is not used, where it is not."""
+        with self._lock:
+            return self._store.problem
+
+    def weight_for(self, principal: str | None, catalog: SearchedTools) -> Weight:
+        """Return how much the record counts for a catalog.
+
+        Args:
+            principal: Whose searches count; None is everybody's.
+            catalog: The tools that are searched.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        with self._lock:
+            return self._weighing().weight(principal, catalog)
+
+    @property
     def nbytes(self) -> int:
         """What its arrays take in this process."""
         with self._lock:
@@ -274,16 +293,28 @@ class Memory:
         Raises:
             StoreError: The file cannot be written.
         """
-        conditions = [("t.name = ?", tool), ("r.principal = ?", principal), ("u.at < ?", before)]
-        given = [(text, value) for text, value in conditions if value is not None]
+        named = "IN (SELECT id FROM tools WHERE name = ?)"
+        conditions = [
+            ("t.name = ?", f"(tool {named} OR other {named})", tool),
+            ("r.principal = ?", "principal = ?", principal),
+            ("u.at < ?", "at < ?", before),
+        ]
+        given = [(use, pair, value) for use, pair, value in conditions if value is not None]
         if not given:
             return self.clear()
         self.flush()
         with self._writing, self._lock:
             self._asked.clear()
             gone = self._store.forget(
-                " AND ".join(text for text, _ in given), [value for _, value in given]
+                " AND ".join(use for use, _, _ in given), [value for _, _, value in given]
             )
+            self._store.forget_pairs(
+                " AND ".join(pair for _, pair, _ in given),
+                [value for _, pair, value in given for _ in range(pair.count("?"))],
+            )
+            if len(given) == 1 and tool is not None:
+                # Searches that found it and led elsewhere name it, too.
+                self._store.forget_tools("name = ?", (tool,))
             self._store.scrub()
             self._look(at_once=True)
         return gone
@@ -441,6 +472,7 @@ class Memory:
         """Forget what is too old or too much, and tools that are gone."""
         now = time.time()
         self._store.forget("u.at < ?", (now - self._age,))
+        self._store.forget_pairs("at < ?", (now - self._age,))
         self._store.forget_tools("seen < ?", (now - GONE_AFTER,))
         self._store.forget_oldest(self._bound)
 
