@@ -322,12 +322,7 @@ class Store:
         return len(tools)
 
     def forget_pairs(self, condition: str, values: Sequence[Any] = ()) -> int:
-        """Delete which tools were used in one task, and tools of which nothing is kept then.
-
-        Args:
-            condition: One over `pairs`, as `principal = ?`.
-            values: What stands for its question marks.
-        """
+        """Delete what a condition over `pairs` names, and tools of which nothing is kept then."""
         with self._writing() as cursor:
             cursor.execute(f"DELETE FROM pairs WHERE {condition}", values)
             gone = cursor.rowcount
@@ -369,9 +364,12 @@ class Store:
             with self._lock, closing(self._connection.cursor()) as cursor:
                 if whole:
                     cursor.execute("VACUUM")
-                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                ((is_busy, *_),) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"the memory cannot be emptied: {error}") from None
+        if is_busy and whole:
+            what = "what was forgotten is still in the file: another process reads it"
+            raise StoreError(what, hint="do it again when that has ended")
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Cursor]:
