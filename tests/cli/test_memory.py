@@ -198,7 +198,8 @@ def test_clear_asks_first_and_without_a_person_wants_a_yes(file: Path) -> None:
     assert ran == Ran(
         1,
         "",
-        "error: nobody is there to be asked whether to forget 1 record for good\n\nhint: give --yes\n",
+        "error: nobody is there to be asked whether to forget 1 record for good\n\n"
+        "hint: give --yes\n",
     )
     assert len(exported()) == 3
 

@@ -30,7 +30,8 @@ uses = st.lists(
 
 def found(memory: Memory, principal: str, query: str, catalog: Catalog) -> list[tuple[int, float]]:
     matches = index_of(catalog.tools, catalog.fingerprint, Hybrid()).search(query, 10)
-    return [tuple(m) for m in memory.of(principal).weighed(query, matches, catalog).matches]
+    told = memory.of(principal).weighed(query, matches, catalog).matches
+    return [(match.position, match.score) for match in told]
 
 
 def taught(memory: Memory, principal: str, told: list[tuple[str, int, Tool]]) -> None:
