@@ -3,7 +3,7 @@
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
                                # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
-                               # statements, against, chaos, memory
+                               # statements, against, chaos, memory, remembered
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -75,6 +75,7 @@ def main() -> None:
         "against": against,
         "chaos": chaos,
         "memory": memory,
+        "remembered": remembered,
     }
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], help="which parts to run")
@@ -123,6 +124,20 @@ def tokens() -> list[Row]:
         key = "o200k_base" if exact else "characters/4"
         row["saved"] = f"{100 * (1 - row[key] / before[key]):.1f} %"
     return [*rows, *_stub_rows(exact)]
+
+
+def remembered() -> list[Row]:
+    """Milliseconds of a search with a memory of many requests, and what that takes."""
+    rows: list[Row] = []
+    for count in (1_000, 10_000, 100_000):
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.remembered", str(count)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        rows.append(json.loads(done.stdout))
+    return rows
 
 
 def conversation() -> list[Row]:

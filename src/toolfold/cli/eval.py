@@ -13,7 +13,15 @@ from toolfold.cli import options
 from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
-from toolfold.evaluation import AnswerResult, Result, load_corpus, measure, measure_answers
+from toolfold.evaluation import (
+    AnswerResult,
+    Result,
+    load_corpus,
+    measure,
+    measure_answers,
+    measure_history,
+    split_history,
+)
 from toolfold.evaluation.measure import mean_curve
 from toolfold.settings import Settings
 from toolfold.tool import Json, is_object
@@ -28,6 +36,11 @@ _COLUMNS = (
 @click.argument("folders", nargs=-1, metavar="[DIR]...")
 @click.option("--queries", metavar="FILE", help="Requests to take in place of DIR's own")
 @click.option("--answers", is_flag=True, help="Measure what the answers to a model hold and cost")
+@click.option(
+    "--history",
+    metavar="SPLIT",
+    help="Measure a memory: this split, a share as 60%, or a file is what was asked before",
+)
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
 @setting_option(
     Settings, "ranker", "--ranker", "rankers", multiple=True, help="How to rank; repeatable"
@@ -53,6 +66,7 @@ def command(
     folders: tuple[str, ...],
     queries: str | None,
     answers: bool,
+    history: str | None,
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
@@ -82,10 +96,12 @@ def command(
       toolfold eval corpora/* --split test --json > results.jsonl
       toolfold eval corpora/* --page page.html --compare results.jsonl
       toolfold eval my-tools/ unserved/ --floor-curve --limit 200 --seed 1
+      toolfold eval my-tools/ --history train
     """
-    if compare and not page:
-        raise click.UsageError("--compare has nowhere to be shown: add --page FILE")
-    earlier = {Path(file).stem: _read_run(file) for file in compare}
+    if history is not None:
+        _measure_history(folders, history, (queries, split, limit, seed), config, floor, as_json)
+        return
+    earlier = _earlier(compare, page)
     told: list[AnswerResult] = []
     results: list[Result] = []
     rows: list[dict[str, Json]] = []
@@ -121,6 +137,54 @@ def command(
         if floor_curve:
             _print_curve(results)
         _print_answers(told)
+
+
+def _earlier(compare: tuple[str, ...], page: str | None) -> dict[str, list[dict[str, Json]]]:
+    """Return the earlier results that a page is to show."""
+    if compare and not page:
+        raise click.UsageError("--compare has nowhere to be shown: add --page FILE")
+    return {Path(file).stem: _read_run(file) for file in compare}
+
+
+def _measure_history(
+    folders: tuple[str, ...],
+    history: str,
+    drawn: tuple[str | None, str | None, int | None, int],
+    config: str | None,
+    floor: float | None,
+    as_json: bool,
+) -> None:
+    """Print what search finds after 0, 50, 200 and 1,000 requests of a history."""
+    queries, split, limit, seed = drawn
+    settings = options.open_settings(config, enabled="on", relevance_floor=floor, cache_dir="off")
+    rows = [["", "uses", "recall@1", "", "recall@5", "", "false_hit"]]
+    for folder in folders or (str(CATALOG_FILE.parent),):
+        whole = load_corpus(folder, queries=queries)
+        before, after = split_history(whole, history, seed)
+        if split is not None:
+            kept = tuple(r for r in after.requests if r.split.startswith(split))
+            after = after._replace(requests=kept)
+        if not before.requests or not after.requests:
+            raise CatalogError(
+                f"`{folder}` has no requests before or none after `--history {history}`",
+                hint="give a split that it has, or a share, as 60%",
+            )
+        result = measure_history(before, after.drawn(limit, None, seed), settings)
+        if as_json:
+            click.echo(json.dumps(result.as_json(), ensure_ascii=False))
+        for point in result.points:
+            one, five, false = _shown((point.recall_1, point.recall_5, point.false_hit_rate))
+            label = result.corpus if not point.uses else ""
+            rows.append(
+                [label, f"{point.uses:,}", one, _between(point.interval_1), five,
+                 _between(point.interval_5), false]
+            )  # fmt: skip
+    if not as_json:
+        options.print_table(rows)
+
+
+def _between(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
 
 
 def _of_answers(told: list[AnswerResult]) -> dict[str, Json]:

@@ -29,6 +29,7 @@ from toolfold.wire import Entry
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.memory import Memory
     from toolfold.serve._one_shot import Listed
     from toolfold.sources.mcp.server_status import ServerStatus
 
@@ -123,6 +124,15 @@ class OpenedTools:
 
         found = demo_catalog() if self.file is None else load_catalog(self.file)
         return found.within(scope)
+
+    def memory(self) -> Memory | None:
+        """Return what searches led to here before, where that is kept and counts."""
+        from toolfold.config import ServeSettings
+        from toolfold.memory import memory_file, open_memory
+
+        serve = ServeSettings() if self.live is None else self.live.serve
+        own, folder = self.settings.memory, serve.state_folder
+        return open_memory(own, folder) if memory_file(own, folder).exists() else None
 
     def entries(self) -> list[Entry]:
         """Return the entries of the file, or of the bundled catalog, as they came in."""

@@ -64,7 +64,9 @@ def command(
         raise click.UsageError("the query is blank")
     opened = options.open_tools(catalog, config, enabled="on", **given)
     settings, found = opened.settings, opened.catalog(Scope(allow or ("*",), deny))
-    bridge = replace(Bridge.over(found, settings), strategy=strategy_of(settings))
+    bridge = replace(
+        Bridge.over(found, settings), strategy=strategy_of(settings), memory=opened.memory()
+    )
     asked = {"query": query, **({"limit": limit} if limit else {})}
     answer = bridge.resolve(bridge.names.search, asked, Session())
     assert isinstance(answer, Answer)

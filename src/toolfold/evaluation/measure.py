@@ -26,10 +26,12 @@ __all__ = [
     "FloorPoint",
     "Interval",
     "Result",
+    "interval_of",
     "mean_curve",
     "measure",
     "percentile",
     "recall",
+    "recall_of_needs",
 ]
 
 FLOORS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -152,7 +154,9 @@ def measure(
         tools=len(corpus.catalog),
         queries=len(corpus.requests),
         metrics=_metrics(answered, floor),
-        interval=_interval([_recall(item.request, item.names(floor), 5) for item in served]),
+        interval=interval_of(
+            [recall_of_needs(item.request, item.names(floor), 5) for item in served]
+        ),
         ms_p50=percentile(times, 50),
         ms_p95=percentile(times, 95),
         build_ms=build_ms,
@@ -178,7 +182,7 @@ def mean_curve(curves: Sequence[Sequence[FloorPoint]]) -> list[FloorPoint]:
 
 def recall(request: LabelledRequest, names: Sequence[str], k: int) -> float:
     """Return which share of the gold tools is among the first k of one list."""
-    return _recall(request, [names], k)
+    return recall_of_needs(request, [names], k)
 
 
 def _metrics(answered: Sequence[Answered], floor: float) -> dict[str, float | None]:
@@ -186,10 +190,10 @@ def _metrics(answered: Sequence[Answered], floor: float) -> dict[str, float | No
     unserved = [a.names(floor) for a in answered if not a.request.gold]
     return {
         **{
-            f"recall@{k}": _mean([_recall(r, names, k) for r, names in served])
+            f"recall@{k}": _mean([recall_of_needs(r, names, k) for r, names in served])
             for k in (1, 5, 10, 20)
         },
-        "all_gold@5": _mean([float(_recall(r, names, 5) == 1) for r, names in served]),
+        "all_gold@5": _mean([float(recall_of_needs(r, names, 5) == 1) for r, names in served]),
         "mrr": _mean([_reciprocal_rank(r, names) for r, names in served]),
         "ndcg@5": _mean([_ndcg(r, names, 5) for r, names in served]),
         "false_hit_rate": _mean([float(bool(names)) for names in unserved]),
@@ -200,12 +204,12 @@ def _point(answered: Sequence[Answered], floor: float) -> FloorPoint:
     served = [a for a in answered if a.request.gold]
     return FloorPoint(
         floor,
-        _mean([_recall(a.request, a.names(floor), 5) for a in served]),
+        _mean([recall_of_needs(a.request, a.names(floor), 5) for a in served]),
         _mean([float(bool(a.names(floor))) for a in answered if not a.request.gold]),
     )
 
 
-def _recall(request: LabelledRequest, found: Sequence[Sequence[str]], k: int) -> float:
+def recall_of_needs(request: LabelledRequest, found: Sequence[Sequence[str]], k: int) -> float:
     """Return which share of the gold tools, or of an alternative, is among any need's first k."""
     names = {name for own in found for name in own[:k]}
     return max(len(gold & names) / len(gold) for gold in (request.gold, *request.alternatives))
@@ -249,7 +253,8 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _interval(values: Sequence[float]) -> Interval | None:
+def interval_of(values: Sequence[float]) -> Interval | None:
+    """Return the 95 % interval of a mean, by resampling; None where there is nothing."""
     if not values:
         return None
     draw = random.Random(_SEED)

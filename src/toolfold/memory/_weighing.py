@@ -93,6 +93,11 @@ class Weighing:
         """Return how much the record counts for a catalog."""
         return self._weight(principal, catalog, self._sight(principal, catalog))
 
+    def set_weight(self, principal: str | None, catalog: SearchedTools, weight: Weight) -> None:
+        """Let the record count so much for a catalog, whatever it would have been worth."""
+        sight = self._sight(principal, catalog)
+        self._weights.put(self._key(principal, catalog, sight), weight)
+
     def _sight(self, principal: str | None, catalog: SearchedTools) -> _Sight:
         index, key = self.index, (catalog.fingerprint, principal)
         sight = self._sights.get(key)

@@ -86,11 +86,11 @@ def _served(trial: Trial, weight: Weight) -> float:
             scores[place] += worth
         elif worth > 0 and told.own > 0:
             scores[place] = lowest + worth
-    known = sorted((scores[tool] for tool in used if tool in scores), reverse=True)
+    # Equals stand as search had them; what it had not found stands behind.
+    ordered = sorted(scores, key=scores.__getitem__, reverse=True)
+    ranks = [rank for rank, place in enumerate(ordered, 1) if place in used]
     total = 0.0
-    for behind, own in enumerate(known):
-        # Of several tools, those that stand before one do not count against it.
-        rank = sum(score > own for score in scores.values()) - behind + 1
-        rank = max(rank, 1)
+    for behind, found in enumerate(ranks):
+        rank = found - behind  # of several tools, those before one do not count against it
         total += (1 / rank + (rank <= _FIRST_HITS)) / 2
     return total / len(used) if used else 0.0

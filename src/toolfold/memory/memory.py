@@ -186,8 +186,10 @@ class Memory:
             self._later(lambda: self._pair(principal, one, other, at or time.time()))
 
     def flush(self) -> None:
-        """Wait until all that was learnt so far is kept."""
+        """Wait until all that was learnt so far is kept, and counts."""
         self._writer.wait()
+        with self._lock:
+            self._guarded(lambda: self._look(at_once=True), None)
 
     def close(self) -> None:
         """Keep what was learnt, and close the file."""

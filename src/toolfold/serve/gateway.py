@@ -163,10 +163,8 @@ class Gateway:
         """Return a principal within what exists for anybody at all."""
         if self._scope.holds_everything:
             return principal
-        within = principal.scope.also
-        return self._narrowed.get_or(
-            principal, lambda: replace(principal, scope=within(self._scope))
-        )
+        scope = principal.scope.also(self._scope)
+        return self._narrowed.get_or(principal, lambda: replace(principal, scope=scope))
 
     async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
