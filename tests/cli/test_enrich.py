@@ -115,7 +115,7 @@ def test_what_is_there_is_not_asked_for_again_until_the_tool_changes() -> None:
         changed = ask(server)
 
     assert again.out == "nothing to ask: 3 of 3 tools have words\n"
-    assert changed.out.startswith("words for 1 of 1 tools")
+    assert changed.out.startswith("words for 1 of 1 tool in")
     assert kept()[0]["requests"] == ["new"]
     assert len(server.requests) == 4
 
@@ -126,7 +126,7 @@ def test_a_dry_run_says_how_many_calls_and_tokens_and_asks_nobody() -> None:
 
     assert ran == Ran(
         0,
-        "2 calls for 3 tools (0 have words), about 294 tokens read and 328 written, $0.0019\n"
+        "2 calls for 3 tools (0 with words), about 294 tokens read and 328 written, $0.0019\n"
         "forge.create_issue, forge.list_issues\n"
         "the words would go to tools.words.jsonl\n",
         "",
@@ -179,7 +179,7 @@ def test_what_a_killed_run_left_is_taken_up_its_torn_line_left_out() -> None:
     with ModelServer(says("g h")) as server:
         ran = ask(server)
 
-    assert ran.out.startswith("words for 1 of 1 tools")
+    assert ran.out.startswith("words for 1 of 1 tool in")
     assert [row["requests"] for row in kept()] == [["a b"], ["c d"], ["g h"]]
 
 

@@ -219,17 +219,21 @@ def test_a_damaged_file_is_told_of_with_the_fix_and_cleared_by_name() -> None:
     assert list(Path().iterdir()) == []
 
 
-def test_another_programs_database_is_not_touched() -> None:
-    with sqlite3.connect("memory.sqlite") as theirs:
+@pytest.mark.parametrize("command", [("show",), ("export",), ("clear", "--yes")])
+def test_what_is_no_memory_is_not_touched(command: tuple[str, ...]) -> None:
+    Path("diary.txt").write_text("my diary")
+    Path("folder").mkdir()
+    with sqlite3.connect("theirs.sqlite") as theirs:
         theirs.execute("CREATE TABLE diary (day TEXT)")
     theirs.close()
-    before = Path("memory.sqlite").read_bytes()
+    before = Path("theirs.sqlite").read_bytes()
 
-    ran = run("show")
-
-    assert ran.code == 1
-    assert "is damaged: it holds something else" in ran.err
-    assert Path("memory.sqlite").read_bytes() == before
+    for name in ("diary.txt", "theirs.sqlite", "folder"):
+        assert run(*command, file=name) == Ran(
+            1, "", f"error: `{name}` is no memory\n\nhint: give another file with --file\n"
+        )
+    assert Path("diary.txt").read_text() == "my diary"
+    assert Path("theirs.sqlite").read_bytes() == before
 
 
 def test_a_memory_in_use_can_be_shown_exported_and_cleared(file: Path) -> None:

@@ -244,7 +244,8 @@ class _Plan:
             )
             return
         click.echo(
-            f"{own.calls} calls for {self._tools} tools ({self._there} have words), about "
+            f"{_count(own.calls, 'call')} for {_count(self._tools, 'tool')} ({self._there} with "
+            f"words), about "
             f"{own.prompt:,} tokens read and {own.completion:,} written"
             f"{'' if cost is None else f', {_money(cost)}'}"
         )
@@ -284,7 +285,8 @@ class _Plan:
             )
             return
         click.echo(
-            f"words for {len(report.written)} of {len(self.todo)} tools in {report.calls} calls, "
+            f"words for {len(report.written)} of {_count(len(self.todo), 'tool')} in "
+            f"{_count(report.calls, 'call')}, "
             f"{self.spent(usage)}"
         )
         if report.refused:
@@ -295,6 +297,10 @@ class _Plan:
                 click.echo(f"{what}: {options.plain(sorted(names)[0])}{more}", err=True)
         if report.written:
             click.echo(f"read them over: {options.plain(str(self.file.path))}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _money(cost: float) -> str:

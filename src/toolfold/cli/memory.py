@@ -26,6 +26,7 @@ _TOOLS_SHOWN = 20
 _LINE_LIMIT = 64 * 1024
 _LINES_AT_MOST = 1_000_000
 _DAY = 86_400.0
+_HEADER = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal", ".damaged")
 
 file_option = click.option(
@@ -203,7 +204,7 @@ def clear(
     """
     before = None if older_than is None else time.time() - older_than * _DAY
     is_whole = tool is None and principal is None and before is None
-    if file.exists() and is_whole and _damage(file):
+    if is_whole and file.exists() and _looked_at(file):
         _ask(f"remove the damaged {options.plain(str(file))}", yes=yes)
         _remove(file)
         _say_forgotten(file, 0, as_json=as_json)
@@ -238,7 +239,7 @@ def _opened(file: Path, *, made: bool = False) -> Generator[Memory]:
     from toolfold.memory import Memory
 
     is_there = file.exists()
-    if is_there and (damage := _damage(file)):
+    if is_there and (damage := _looked_at(file)):
         raise ToolfoldError(
             f"the memory in `{file}` is damaged: {damage}",
             hint="`toolfold memory clear` removes it; whoever learns next puts it aside and begins "
@@ -261,22 +262,42 @@ def _refuse_problem(memory: Memory, file: Path) -> None:
         )
 
 
-def _damage(file: Path) -> str:
-    """Return what is wrong with a file, read without changing anything."""
-    if not file.is_file():
-        return "it is no file"
+def _looked_at(file: Path) -> str:
+    """Return what is wrong with a memory's file, read without changing anything.
+
+    Raises:
+        ToolfoldError: It is no memory at all: it is somebody else's, and is left alone.
+    """
+    try:
+        is_database = file.is_file() and _begins(file) in (b"", _HEADER)
+    except OSError as error:
+        raise ToolfoldError(
+            f"cannot read `{file}`: {error.strerror}", hint="give another file with --file"
+        ) from None
+    problem, is_ours = _damage(file) if is_database else ("", False)
+    if not is_ours:
+        raise ToolfoldError(f"`{file}` is no memory", hint="give another file with --file")
+    return problem
+
+
+def _begins(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(len(_HEADER))
+
+
+def _damage(file: Path) -> tuple[str, bool]:
+    """Return what is wrong with a database, and whether it may be ours."""
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as opened:
             rows = opened.execute("PRAGMA quick_check(1)").fetchall()
-            if rows != [("ok",)]:
-                return str(rows[0][0])
             tables = opened.execute("SELECT name FROM sqlite_master").fetchall()
     except sqlite3.OperationalError:
-        return ""  # busy, or not ours to read: opening it says so
+        return "", True  # busy, or not ours to read: opening it says so
     except sqlite3.DatabaseError as error:
-        return str(error)
+        return str(error), True
     # An empty file is a memory that was never written to.
-    return "" if not tables or ("requests",) in tables else "it holds something else"
+    is_ours = not tables or ("requests",) in tables
+    return "" if rows == [("ok",)] else str(rows[0][0]), is_ours
 
 
 def _remove(file: Path) -> None:

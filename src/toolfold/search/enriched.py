@@ -57,6 +57,9 @@ TOO_FEW = 24
 PHRASES_AT_MOST = 40_000
 """Phrases of one list of tools. Of more, each tool has its first ones."""
 
+NEAR_FROM = 0.35
+"""From which nearness on a phrase speaks for its tool at all."""
+
 LIFTED_FROM = 0.85
 """From which nearness on a request is as good as one of the phrases."""
 
@@ -245,7 +248,7 @@ class EnrichedSearcher:
         near = self._vectors.exact(queries, places).max(axis=0)
         order = np.lexsort((places, -near))
         values: list[float] = near[order].tolist()
-        edge = max(values[NEAREST], 0.0) if len(values) > NEAREST else 0.0
+        edge = max(values[NEAREST], NEAR_FROM) if len(values) > NEAREST else NEAR_FROM
         best = values[:NEAREST]
         excess = [max(value - edge, 0.0) for value in best]
         return Nearest(places[order[:NEAREST]].tolist(), excess, max(best, default=0.0))
