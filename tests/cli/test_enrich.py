@@ -266,3 +266,20 @@ def test_check_names_the_command_stale_words_and_lines_that_cannot_be_used() -> 
     assert told["enrich"]["command"] == (
         "toolfold enrich --catalog tools.jsonl --hard-to-find --model NAME"
     )
+
+
+def test_eval_measures_with_the_words_beside_the_tools() -> None:
+    asked = "gimme the lowdown"
+    request = {"query": asked, "gold": ["forge.list_issues"]}
+    Path("queries.jsonl").write_text(json.dumps(request))
+    answers = (
+        says("report a bug", "open a ticket"),
+        says("which issues of the repository are open", "list issues", asked),
+        says("write a mail", "send an e-mail"),
+    )
+    before = json.loads(CliRunner().invoke(main, ("eval", ".", "--json")).stdout)
+    with ModelServer(*answers) as server:
+        ask(server)
+    after = json.loads(CliRunner().invoke(main, ("eval", ".", "--json")).stdout)
+
+    assert (before["recall@1"], after["recall@1"]) == (0.0, 1.0)

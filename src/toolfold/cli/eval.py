@@ -24,6 +24,7 @@ from toolfold.evaluation import (
 )
 from toolfold.evaluation.measure import mean_curve
 from toolfold.settings import Settings
+from toolfold.settings.words_file import with_words_beside
 from toolfold.tool import Json, is_object
 
 _COLUMNS = (
@@ -120,6 +121,7 @@ def command(
             settings = options.open_settings(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
+            settings = with_words_beside(settings, Path(folder) / "tools.jsonl")
             told += [measure_answers(corpus, settings)] if answers else []
             label = f"{corpus.name} {ranker or ''}"
             with click.progressbar(
