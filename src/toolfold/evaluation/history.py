@@ -29,6 +29,7 @@ STEPS = (0, 50, 200, 1_000)
 
 ORDERS = 5
 _CONSIDERED = 100
+_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,10 @@ def measure_history(
         memory = Memory()
         done = 0
         for step in steps:
-            for request in order[done:step]:
+            for place, request in enumerate(order[done:step]):
                 trial.learn(memory, request)
+                if place % _AT_ONCE == 0:
+                    memory.flush()
             done = step
             memory.flush()
             if step or not number:

@@ -23,7 +23,7 @@ __all__ = ["NOTHING", "ToolEvidence", "Weight", "believed", "gathered", "reorder
 NEAR_FROM = 0.35
 """From this cosine on a request is like another at all."""
 
-NEAR = 0.75
+NEAR = 0.6
 """From this cosine on it is much like it."""
 
 SAME = 0.97
@@ -35,6 +35,9 @@ itself would have shown nothing; or one that says the same and led there as ofte
 
 NOT_FOUND = 1.0
 """How far below the last of what search found a tool begins that it did not: a logarithm."""
+
+SERVED = 3.0
+"""What a request that is the same, and was served, adds to the logit that one is served at all."""
 
 BEST_LOGIT = 3.0
 """What the probability of a tool may be raised to by a memory, as a logit: 0.95."""
@@ -61,6 +64,8 @@ class ToolEvidence(NamedTuple):
     own: float = 0.0
     above: float = 0.0
     times: int = 0
+    near: float = 0.0
+    """How near the requests are, together, that are much like the new one and led here."""
     is_strong: bool = False
 
     def worth(self, weight: Weight) -> float:
@@ -93,11 +98,13 @@ def gathered(
             if tool < 0 or place < 0:
                 continue
             before = found.get(place, ToolEvidence())
-            if similarity >= NEAR:
+            is_near = similarity >= NEAR
+            if is_near:
                 alike[place] = alike.get(place, 0) + (times if similarity >= SAME else 1)
             found[place] = before._replace(
                 own=before.own + nearness * missed,
                 times=before.times + times,
+                near=before.near + nearness * is_near,
                 is_strong=alike.get(place, 0) >= STRONG_FROM,
             )
         for tool, belief in zip(index.above[row].tolist(), index.belief[row].tolist(), strict=True):
@@ -146,7 +153,7 @@ def reordered(
     (first, best), chance = ranked[0], found[0].score
     told = evidence.get(first)
     if told is not None and told.is_strong:
-        chance = max(chance, _raised(chance, told.worth(weight)))
+        chance = max(chance, _raised(chance, SERVED * told.near))
     return [Match(place, chance * exp(score - best)) for place, score in ranked]
 
 
