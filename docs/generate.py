@@ -71,10 +71,15 @@ JSON_KEYS = {
     "`findings` (each `severity`, `kind`, `tools`, `message`), `costliest` (each `name`, "
     "`tokens`), `retrieval` (`searched`, `found_by_description`, `found_by_paraphrase`, `tools`: "
     "each `name`, `by_description` and `by_paraphrase` (its place, or null), `shadowed_by`, "
-    "`words_to_add`). Over live servers `findings` also has the kinds `server failed` and "
+    "`words_to_add`), `enrich` (the `tools` that would profit from more words, and the `command` "
+    "that has them written). Over live servers `findings` also has the kinds `server failed` and "
     "`configuration`.",
     "describe": "`tools`: each `name`, `source`, `description`, `parameters`, `signature`, "
     "`policy`, `annotations`.",
+    "enrich": "`file`, `tools` (how many there are), `asked`, `written`, `unusable` and `failed` "
+    "(names), `refused_texts`, `calls`, `prompt_tokens`, `completion_tokens`, `cost` (null for a "
+    "model without a price). With `--dry-run`, and where nothing is to be asked: `file`, `tools`, "
+    "`with_words`, `calls`, `prompt_tokens`, `completion_tokens`, `cost`, `ask_about` (names).",
     "eval": "one object a line, for each corpus and ranker: `corpus`, `ranker`, `tools`, "
     "`queries`, "
     "`recall@1`, `recall@5`, `recall@10`, `recall@20`, `all_gold@5`, `mrr`, `ndcg@5`, "

@@ -61,7 +61,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("dispatch",),
     ("runtime", "serve", "adapters"),
     ("proxy",),
-    ("setup", "chat", "demo"),
+    ("setup", "chat", "demo", "enrich"),
     ("evaluation",),
     ("inspector",),
     ("cli",),

@@ -141,10 +141,10 @@ class ModelServer:
         self._thread.join(SECONDS)
         assert not self._thread.is_alive()
 
-    def wait_for(self, requests: int) -> None:
+    def wait_for(self, requests: int, seconds: float = SECONDS) -> None:
         """Wait until so many requests have come in."""
         with self._arrived:
-            assert self._arrived.wait_for(lambda: len(self.requests) >= requests, SECONDS)
+            assert self._arrived.wait_for(lambda: len(self.requests) >= requests, seconds)
 
     async def heard(self, requests: int = 1) -> None:
         """Wait until so many requests have come in, in an event loop."""

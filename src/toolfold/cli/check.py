@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,7 @@ from toolfold.cli import options
 from toolfold.cli.setting_options import setting_options
 from toolfold.prompts import plural
 from toolfold.scope import Scope
+from toolfold.search._tool_words import load_words
 from toolfold.settings import Settings
 from toolfold.tokens import estimate
 from toolfold.tool import Tool
@@ -74,9 +77,10 @@ def command(
     report = CheckReport(
         tools=len(tools),
         tokens=sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools),
-        findings=[*found, *check_tools(tools)],
+        findings=[*found, *check_tools(tools), *_of_words(tools, opened.settings)],
         costliest=costliest(tools),
         retrieval=_retrieval(tools, opened.settings, quiet=as_json) if retrieval else [],
+        enrich=_enrich_command(catalog, config),
     )
     if as_json:
         options.print_json(report.object())
@@ -93,6 +97,27 @@ def _of_servers(config: GatewayConfig, listed: Listed) -> list[Finding]:
     ]
     notes = (*config.notes, *listed.notes)
     return [*failed, *(Finding("warning", "configuration", (), note) for note in notes)]
+
+
+def _of_words(tools: Sequence[Tool], settings: Settings) -> list[Finding]:
+    """Return what is wrong with the words that were written for tools."""
+    words = load_words(settings.enriched)
+    if words is None:
+        return []
+    where = Path(words.where).name
+    bad = [
+        Finding("warning", "unusable words", (), f"{where}, line {line.number}: {line.problem}")
+        for line in words.bad_lines
+    ]
+    message = f"it changed after its words in {where} were written: they are not used"
+    return [*bad, *(Finding("warning", "stale words", (n,), message) for n in words.stale(tools))]
+
+
+def _enrich_command(catalog: str | None, config: str | None) -> str:
+    """Return the command that has words written for the tools that are hard to find."""
+    named = (("--catalog", catalog), ("--config", config))
+    given = [part for flag, value in named if value for part in (flag, value)]
+    return shlex.join(["toolfold", "enrich", *given, "--hard-to-find", "--model", "NAME"])
 
 
 def _retrieval(tools: Sequence[Tool], settings: Settings, *, quiet: bool) -> list[Retrievability]:
@@ -116,6 +141,8 @@ class CheckReport:
     findings: list[Finding]
     costliest: list[tuple[str, int]]
     retrieval: list[Retrievability]
+    enrich: str
+    """The command that has words written for the tools that are hard to find."""
 
     @property
     def errors(self) -> int:
@@ -142,6 +169,7 @@ class CheckReport:
                 "found_by_paraphrase": sum(r.by_paraphrase is not None for r in self.retrieval),
                 "tools": [item._asdict() for item in self.retrieval],
             },
+            "enrich": {"tools": [item.name for item in self.lost], "command": self.enrich},
         }
 
     def print(self) -> None:
@@ -165,6 +193,9 @@ class CheckReport:
             click.echo(
                 f"found by their description: {own} of {of}; by paraphrases: {other} of {of}"
             )
+        if self.lost:
+            count = f"{len(self.lost)} tool" + "s" * (len(self.lost) != 1)
+            click.echo(f"{count} would profit from more words: {options.plain(self.enrich)}")
         click.echo("costliest definitions:")
         for name, cost in self.costliest:
             click.echo(f"  {cost:>7,} tokens  {options.plain(name)}")

@@ -28,6 +28,7 @@ from toolfold.evaluation import (
 )
 from toolfold.evaluation.measure import mean_curve
 from toolfold.settings import Settings
+from toolfold.settings.words_file import with_words_beside
 from toolfold.tool import Json, is_object
 
 _COLUMNS = (
@@ -130,6 +131,7 @@ def command(
             settings = options.open_settings(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
+            settings = with_words_beside(settings, Path(folder) / "tools.jsonl")
             told += [measure_answers(corpus, settings)] if answers else []
             named = [measure_prefetch(corpus, settings, m) for m in PREFETCHES if prefetch]
             ahead += named

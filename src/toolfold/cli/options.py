@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,6 +22,7 @@ from toolfold.errors import ConfigError, UnknownToolError
 from toolfold.invisible import shown
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
+from toolfold.settings.words_file import with_words_beside
 from toolfold.sources.catalog_file import load_catalog, read_entries
 from toolfold.tool import Tool
 from toolfold.wire import Entry
@@ -155,7 +157,10 @@ def open_tools(file: str | None, config: str | None, **arguments: Any) -> Opened
     from toolfold.config import find_config, load_gateway
 
     if file is not None or find_config(config) is None:
-        return OpenedTools(load_settings(config, **arguments), file, None)
+        settings = load_settings(config, **arguments)
+        if file is not None and file != "-":
+            settings = with_words_beside(settings, Path(file))
+        return OpenedTools(settings, file, None)
     found = load_gateway(config, strict=False, **arguments)
     if found.has_tools:
         return OpenedTools(found.settings, None, found)

@@ -25,6 +25,7 @@ from toolfold.settings.declared import declared
 from toolfold.settings.file import OWN_FILE, Place, Top, read_top, settings_block
 from toolfold.settings.load import PLACES, refuse_unnamed, settings_in
 from toolfold.settings.model import StrategyName
+from toolfold.settings.words_file import with_words_beside
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
 from toolfold.sources.openapi.http_api import HttpApi
@@ -123,6 +124,7 @@ def load_gateway(
         {key: value for key, value in environ.items() if key not in others},
         **overrides,
     )
+    settings = with_words_beside(settings, chosen)
     strategy = overrides.get("strategy")
     if strategy is not None:
         serve = replace(serve, mode=None)

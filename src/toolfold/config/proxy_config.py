@@ -22,6 +22,7 @@ from toolfold.settings.block import read_block
 from toolfold.settings.declared import declared
 from toolfold.settings.file import OWN_FILE, Place, read_top, settings_block
 from toolfold.settings.load import PLACES, refuse_unnamed, settings_in
+from toolfold.settings.words_file import with_words_beside
 
 __all__ = ["ProxyConfig", "load_proxy"]
 
@@ -141,7 +142,7 @@ def _read(
     return ProxyConfig(
         proxy,
         serve,
-        settings_in(block, variables, **overrides),
+        with_words_beside(settings_in(block, variables, **overrides), chosen),
         {each.name: _key(each, references) for each in proxy.upstreams if each.key},
         chosen,
     )

@@ -12,6 +12,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -42,7 +43,8 @@ _VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS tools (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, seen REAL NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, digest TEXT NOT NULL,
+    seen REAL NOT NULL,
     UNIQUE (name, digest)
 );
 CREATE TABLE IF NOT EXISTS requests (
@@ -222,7 +224,7 @@ class Store:
         """
         with self._writing() as cursor:
             seq = _next(cursor)
-            places = None if ranked is None else _written_ranked(cursor, ranked, at)
+            places = None if ranked is None else _written_ranked(cursor, ranked)
             row = cursor.execute(
                 "INSERT INTO requests (seq, principal, text, at, vector, ranked) "
                 "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (principal, text) DO UPDATE SET "
@@ -231,7 +233,7 @@ class Store:
                 (seq, principal, text, at, vector, places or "[]", places is not None),
             ).fetchone()
             for key, worked, failed in uses:
-                tool = _tool(cursor, key, at)
+                tool = _tool(cursor, key)
                 cursor.execute(
                     "INSERT INTO uses VALUES (?, ?, ?, ?, ?) ON CONFLICT (request, tool) "
                     "DO UPDATE SET worked = min(worked + excluded.worked, 1000000000), "
@@ -245,7 +247,7 @@ class Store:
         """Keep that two tools were used in one task."""
         with self._writing() as cursor:
             _next(cursor, "pairs")
-            first, second = _tool(cursor, one, at), _tool(cursor, other, at)
+            first, second = _tool(cursor, one), _tool(cursor, other)
             for tool, beside in ((first, second), (second, first)):
                 cursor.execute(
                     "INSERT INTO pairs VALUES (?, ?, ?, ?, ?) ON CONFLICT "
@@ -319,6 +321,17 @@ class Store:
             self._scrub()
         return len(tools)
 
+    def forget_pairs(self, condition: str, values: Sequence[Any] = ()) -> int:
+        """Delete what a condition over `pairs` names, and tools of which nothing is kept then."""
+        with self._writing() as cursor:
+            cursor.execute(f"DELETE FROM pairs WHERE {condition}", values)
+            gone = cursor.rowcount
+            if gone:
+                _tidy(cursor)
+        if gone:
+            self._scrub()
+        return gone
+
     def forget_oldest(self, bound: int) -> int:
         """Delete the oldest requests beyond a bound, and a few more, so that it is seldom done."""
         ((count,),) = self._rows("SELECT count(*) FROM requests")
@@ -351,9 +364,12 @@ class Store:
             with self._lock, closing(self._connection.cursor()) as cursor:
                 if whole:
                     cursor.execute("VACUUM")
-                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                ((is_busy, *_),) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:
             raise StoreError(f"the memory cannot be emptied: {error}") from None
+        if is_busy and whole:
+            what = "what was forgotten is still in the file: another process reads it"
+            raise StoreError(what, hint="do it again when that has ended")
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Cursor]:
@@ -383,11 +399,12 @@ def _next(cursor: sqlite3.Cursor, key: str = "seq") -> int:
     return int(row[0])
 
 
-def _tool(cursor: sqlite3.Cursor, key: ToolKey, at: float) -> int:
+def _tool(cursor: sqlite3.Cursor, key: ToolKey) -> int:
+    # What is told of a tool now, be it old, is no reason to take it for gone.
     row = cursor.execute(
         "INSERT INTO tools (name, digest, seen) VALUES (?, ?, ?) ON CONFLICT (name, digest) "
         "DO UPDATE SET seen = max(seen, excluded.seen) RETURNING id",
-        (*key, at),
+        (*key, time.time()),
     ).fetchone()
     return int(row[0])
 
@@ -405,8 +422,8 @@ def _tidy(cursor: sqlite3.Cursor) -> None:
     _next(cursor, "pairs")
 
 
-def _written_ranked(cursor: sqlite3.Cursor, ranked: Ranked, at: float) -> str:
-    return compact([[_tool(cursor, key, at), round(value, 3)] for key, value in ranked])
+def _written_ranked(cursor: sqlite3.Cursor, ranked: Ranked) -> str:
+    return compact([[_tool(cursor, key), round(value, 3)] for key, value in ranked])
 
 
 def _read_ranked(text: str, names: Mapping[int, ToolKey]) -> Ranked:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
-from toolfold.memory._evidence import SAME, believed
+from toolfold.memory._evidence import SAME, Weight, believed
+from toolfold.memory._forgetting import forget_part, tidy
 from toolfold.memory._index import RequestIndex
 from toolfold.memory._pairs import Pairs
 from toolfold.memory._store import Ranked, Store, StoreError, ToolKey
@@ -45,9 +46,6 @@ Share = Literal["principal", "all"]
 """Whose searches count: everybody's own, or all of them."""
 
 DAY = 86_400.0
-GONE_AFTER = 30 * DAY
-"""How long a tool may have been in no catalog before what is kept of it is deleted."""
-
 PER_TOOL = 200
 """How many requests of one principal are kept for one tool; more are added to the nearest."""
 
@@ -211,6 +209,25 @@ class Memory:
             return self._store.path if self._store.is_lasting else None
 
     @property
+    def problem(self) -> str:
+        """Why its file is not used, where it is not."""
+        with self._lock:
+            return self._store.problem
+
+    def weight_for(self, principal: str | None, catalog: SearchedTools) -> Weight:
+        """Return how much the record counts for a catalog.
+
+        Args:
+            principal: Whose searches count; None is everybody's.
+            catalog: The tools that are searched.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        with self._lock:
+            return self._weighing().weight(principal, catalog)
+
+    @property
     def nbytes(self) -> int:
         """What its arrays take in this process."""
         with self._lock:
@@ -277,17 +294,12 @@ class Memory:
         Raises:
             StoreError: The file cannot be written.
         """
-        conditions = [("t.name = ?", tool), ("r.principal = ?", principal), ("u.at < ?", before)]
-        given = [(text, value) for text, value in conditions if value is not None]
-        if not given:
+        if tool is None and principal is None and before is None:
             return self.clear()
         self.flush()
         with self._writing, self._lock:
             self._asked.clear()
-            gone = self._store.forget(
-                " AND ".join(text for text, _ in given), [value for _, value in given]
-            )
-            self._store.scrub()
+            gone = forget_part(self._store, tool, principal, before)
             self._look(at_once=True)
         return gone
 
@@ -420,7 +432,7 @@ class Memory:
             self._say_first()
             self._writes += 1
             if self._writes % _TIDY_EVERY == 1:
-                self._tidy()
+                tidy(self._store, age=self._age, bound=self._bound)
             with self._lock:
                 self._look(at_once=True)
 
@@ -440,13 +452,6 @@ class Memory:
         if not near or (near[0].similarity < SAME and int(live.sum()) < PER_TOOL):
             return None
         return self._store.text(index.ids[near[0].row])
-
-    def _tidy(self) -> None:
-        """Forget what is too old or too much, and tools that are gone."""
-        now = time.time()
-        self._store.forget("u.at < ?", (now - self._age,))
-        self._store.forget_tools("seen < ?", (now - GONE_AFTER,))
-        self._store.forget_oldest(self._bound)
 
     def _pair(self, principal: str, one: ToolKey, other: ToolKey, at: float) -> None:
         with self._writing:

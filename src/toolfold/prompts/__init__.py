@@ -44,6 +44,7 @@ from toolfold.prompts.arguments import (
     unreadable_arguments,
     wrong_type,
 )
+from toolfold.prompts.authoring import AUTHORING, authoring_request, authoring_task
 from toolfold.prompts.bridge_tools import (
     BRIDGE_NAMES,
     DEFAULT_NAMES,
@@ -180,6 +181,7 @@ __all__ = [
     "ALSO",
     "ALSO_UNLISTED",
     "ALSO_UNLOADED",
+    "AUTHORING",
     "BLANK_QUERY",
     "BRIDGE_NAMES",
     "CALL_NAME_MISSING",
@@ -238,6 +240,8 @@ __all__ = [
     "absent_sources",
     "again",
     "also",
+    "authoring_request",
+    "authoring_task",
     "bad_arguments",
     "beside",
     "breaks",

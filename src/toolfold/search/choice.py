@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from toolfold.search._tool_words import load_words
 from toolfold.search.ranker import Ranker
 from toolfold.settings import Settings
 
@@ -39,11 +40,18 @@ RANKERS: dict[str, Callable[[Settings], Ranker]] = {
 def chosen_ranker(settings: Settings, default: str) -> Ranker:
     """Return the ranker that settings ask for, its matches reordered where they say so.
 
+    Words that an author wrote are known to all but the simple `keyword`.
+
     Args:
         settings: How to rank.
         default: The name of the ranker that `default` stands for.
     """
     ranker = RANKERS[default if settings.ranker == "default" else settings.ranker](settings)
+    words = load_words(settings.enriched) if ranker.name != "keyword" else None
+    if words is not None:
+        from toolfold.search.enriched import Enriched
+
+        ranker = Enriched(ranker, words)
     if not settings.reranker.enabled:
         return ranker
     from toolfold.search.embedding_endpoint import Reranked

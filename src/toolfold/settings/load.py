@@ -14,6 +14,7 @@ from toolfold.settings.check import Kind, suggestion
 from toolfold.settings.declared import Declared, declared, flat
 from toolfold.settings.file import OWN_FILE, Given, Place, find_block
 from toolfold.settings.model import MemorySettings, Reranker, Settings
+from toolfold.settings.words_file import NO_FILE, with_words_beside
 
 __all__ = [
     "ENVIRONMENT",
@@ -74,7 +75,8 @@ def load_settings(
     block = find_block(path, PLACES) if found else None
     if block is not None and not chosen:
         refuse_unnamed(block)
-    return settings_in(block, environ, **arguments)
+    settings = settings_in(block, environ, **arguments)
+    return with_words_beside(settings, path if found else None)
 
 
 def refuse_unnamed(block: Place) -> None:
@@ -119,9 +121,20 @@ def settings_in(block: Place | None, environ: Mapping[str, str], **arguments: An
     Raises:
         ConfigError: A key is unknown or a value cannot be used.
     """
-    layers = [dict(_from_file(block)), dict(_from_environment(environ))]
+    layers = [_located(dict(_from_file(block)), block), dict(_from_environment(environ))]
     layers.append({key: Given(v, "") for key, v in arguments.items() if v is not None})
     return _merged(layers)
+
+
+def _located(given: dict[str, Given], block: Place | None) -> dict[str, Given]:
+    """Return what a file gives, the file of words read from where it stands."""
+    words = given.get("enriched")
+    if block is None or words is None or not isinstance(words.value, str):
+        return given
+    path = Path(words.value).expanduser()
+    if words.value in NO_FILE or path.is_absolute():
+        return given
+    return {**given, "enriched": Given(str(block.path.absolute().parent / path), words.where)}
 
 
 def _merged(layers: list[dict[str, Given]]) -> Settings:

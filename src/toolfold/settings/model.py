@@ -244,6 +244,14 @@ class Settings:
     aliases: Mapping[str, tuple[str, ...]] = setting(
         FrozenMapping[tuple[str, ...]](), "More words under which a tool is found, by its name."
     )
+    enriched: str = setting(
+        "auto",
+        "A file of requests and synonyms for tools, as `toolfold enrich` writes it: search takes "
+        "them in, and nothing else does. `auto` is the file beside the configuration or the "
+        "catalog, if there is one (`toolfold.words.jsonl`); `off` is none.",
+        false="off",
+        named=True,
+    )
     annotations: Mapping[str, Mapping[str, bool]] = setting(
         FrozenMapping[FrozenMapping[bool]](),
         "What tools do, said over what they say themselves: by name, pattern or `@toolset`, "

@@ -1,0 +1,79 @@
+"""Whose searches count: nothing of one caller's reaches another who shares nothing."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolfold import Tool
+from toolfold.catalog import Catalog
+from toolfold.memory import Memory, Use
+from toolfold.search import index_of
+from toolfold.search.hybrid import Hybrid
+
+TOOLS = [
+    Tool(f"{source}__{verb}_{thing}", f"{verb} a {thing} of {source}.", source=source)
+    for source in ("mail", "forge")
+    for verb in ("send", "open", "list")
+    for thing in ("letter", "issue", "report")
+]
+WHOLE = Catalog(TOOLS)
+PART = Catalog([tool for tool in TOOLS if tool.source == "mail"])
+QUERIES = ("drop somebody a line", "what is broken", "the weekly numbers", "send a letter")
+
+uses = st.lists(
+    st.tuples(st.sampled_from(QUERIES), st.integers(0, 99), st.sampled_from(TOOLS)),
+    min_size=8,
+    max_size=30,
+)
+
+
+def found(memory: Memory, principal: str, query: str, catalog: Catalog) -> list[tuple[int, float]]:
+    matches = index_of(catalog.tools, catalog.fingerprint, Hybrid()).search(query, 10)
+    told = memory.of(principal).weighed(query, matches, catalog).matches
+    return [(match.position, match.score) for match in told]
+
+
+def taught(memory: Memory, principal: str, told: list[tuple[str, int, Tool]]) -> None:
+    for query, number, tool in told:
+        memory.learn(Use(f"{query} {number}", tool.name, tool.digest, principal=principal))
+    memory.flush()
+
+
+@given(told=uses)
+@settings(max_examples=10)
+def test_anothers_searches_change_nothing_where_nothing_is_shared(
+    told: list[tuple[str, int, Tool]],
+) -> None:
+    memory, empty = Memory(None, share="principal"), Memory(None)
+    taught(memory, "ann", told)
+
+    for query in QUERIES:
+        assert found(memory, "bob", query, WHOLE) == found(empty, "bob", query, WHOLE)
+    memory.close()
+
+
+@given(told=uses)
+@settings(max_examples=10)
+def test_shared_searches_show_nothing_that_is_not_in_the_catalog(
+    told: list[tuple[str, int, Tool]],
+) -> None:
+    memory = Memory(None, share="all")
+    taught(memory, "ann", told)
+
+    for query in QUERIES:
+        places = [place for place, _ in found(memory, "bob", query, PART)]
+        assert len(set(places)) == len(places)
+        assert all(0 <= place < len(PART) for place in places)
+    memory.close()
+
+
+def test_a_tool_that_says_something_else_now_has_no_record() -> None:
+    memory, empty = Memory(None), Memory(None)
+    changed = [Tool(tool.name, "Something else.", source=tool.source) for tool in TOOLS]
+    taught(memory, "ann", [(QUERIES[0], i, TOOLS[5]) for i in range(20)])
+
+    for query in QUERIES:
+        told = found(memory, "ann", query, Catalog(changed))
+        assert told == found(empty, "ann", query, Catalog(changed))
+    memory.close()
