@@ -78,8 +78,9 @@ $(FRAMEWORKS:%=adapter-%): adapter-%: $(READY) $(ADAPTERS)/%/.ready
 	if [ -f src/toolfold/adapters/$*.py ]; then $(BIN)/pyright --project $(ADAPTERS)/$*; fi
 	$(ADAPTERS)/$*/bin/python -m pytest -c frameworks/pytest.ini frameworks/test_$*.py
 
-recall: $(FRAMEWORKS:%=$(ADAPTERS)/%/.ready)  ## the frameworks' own searches and ours, on the same requests
+recall: $(FRAMEWORKS:%=$(ADAPTERS)/%/.ready)  ## the frameworks' own searches and ours: recall on the same requests, tokens of the same task
 	$(ADAPTERS)/pydantic_ai/bin/python frameworks/recall.py $(ADAPTERS)
+	$(ADAPTERS)/pydantic_ai/bin/python frameworks/tokens.py $(ADAPTERS)
 
 conformance: $(READY)    ## the protocol's own conformance suite, directly and through the gateway
 	PYTHONPATH=interop $(BIN)/python -m conformance

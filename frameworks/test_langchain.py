@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ProviderToolSearchMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ProviderToolSearchMiddleware,
+)
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
@@ -318,6 +322,32 @@ def test_a_typed_answer_stays_typed() -> None:
         state = agent.invoke(user("Report it."), context=User())
 
     assert state["structured_response"] == Report(number=3)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_another_middleware_takes_away_cannot_be_found(is_async: bool) -> None:
+    class Without(AgentMiddleware):
+        def _left(self, request: Any) -> Any:
+            left = [tool for tool in request.tools if tool.name != HIDDEN_FROM_READER]
+            return request.override(tools=left)
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(self._left(request))
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(self._left(request))
+
+    world = World()
+    direct = asked(4, HIDDEN_FROM_READER, **ISSUE)
+    with ModelServer(SEARCH, CREATE, direct, DONE) as server:
+        agent = agent_of(chat(server), world, Without())
+        if is_async:
+            asyncio.run(agent.ainvoke(user("Report it."), context=User()))
+        else:
+            agent.invoke(user("Report it."), context=User())
+
+    assert HIDDEN_FROM_READER not in last_results(server.requests[1])[0]
+    assert world.calls == []
 
 
 def test_below_the_gate_nothing_changes() -> None:
