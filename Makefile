@@ -72,7 +72,7 @@ interop: $(INTEROP_READY) $(PROGRAMS_READY)  ## the gateway between real clients
 interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in eight coding agents, before a scripted model; 2 GB from npm
 	$(INTEROP)/venv/bin/python -m pytest interop/test_coding_clients.py interop/test_proxy_clients.py -rs
 
-adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 2 GB from PyPI
+adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 3 GB on disk
 
 $(FRAMEWORKS:%=adapter-%): adapter-%: $(READY) $(ADAPTERS)/%/.ready
 	if [ -f src/toolfold/adapters/$*.py ]; then $(BIN)/pyright --project $(ADAPTERS)/$*; fi
