@@ -79,14 +79,15 @@ interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in 
 browser: $(BROWSER_READY)  ## the inspector in a real browser; skipped where none is installed
 	PYTHONPATH=. $(BROWSER)/bin/python -m pytest browser --timeout 300
 
-adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 2 GB from PyPI
+adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 3 GB on disk
 
 $(FRAMEWORKS:%=adapter-%): adapter-%: $(READY) $(ADAPTERS)/%/.ready
 	if [ -f src/toolfold/adapters/$*.py ]; then $(BIN)/pyright --project $(ADAPTERS)/$*; fi
 	$(ADAPTERS)/$*/bin/python -m pytest -c frameworks/pytest.ini frameworks/test_$*.py
 
-recall: $(FRAMEWORKS:%=$(ADAPTERS)/%/.ready)  ## the frameworks' own searches and ours, on the same requests
+recall: $(FRAMEWORKS:%=$(ADAPTERS)/%/.ready)  ## the frameworks' own searches and ours: recall on the same requests, tokens of the same task
 	$(ADAPTERS)/pydantic_ai/bin/python frameworks/recall.py $(ADAPTERS)
+	$(ADAPTERS)/pydantic_ai/bin/python frameworks/tokens.py $(ADAPTERS)
 
 openapi: $(OPENAPI_READY)  ## public OpenAPI documents: folded, searched, called before a judge; 75 MB from npm
 	PYTHONPATH=interop $(OPENAPI)/venv/bin/python -m openapi_documents $(OPENAPI)/documents

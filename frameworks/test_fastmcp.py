@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from world import BRIDGE, CORE, FOLD, HIDDEN_FROM_READER, READER, World
 from toolfold import Scope, Settings, estimate
 from toolfold.adapters.fastmcp import FoldTransform, server_registry
 from toolfold.runtime import Agent, ScriptedModel
+from toolfold.sources.function_modules import FunctionModule, load_functions
 
 ISSUE = {"repo": "acme/website", "title": "It is broken"}
 
@@ -246,3 +248,23 @@ def test_the_guide_runs() -> None:
     run_page("adapters/fastmcp.md", mcp=server_of(world), FastMCP=FastMCP)
 
     assert world.calls == [("forge__create_issue", ISSUE)]
+
+
+def test_a_module_of_the_gateways_functions_may_hold_a_server(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(
+        "from fastmcp import FastMCP\n"
+        "from toolfold.adapters.fastmcp import server_registry\n"
+        "server = FastMCP('clock')\n"
+        "@server.tool\n"
+        "def now() -> str:\n"
+        "    'Say what time it is.'\n"
+        "    return 'noon'\n"
+        "registry = server_registry(server)\n"
+    )
+    source = load_functions(FunctionModule("office", "./tools.py", folder=tmp_path))
+
+    async def main() -> str:
+        agent = Agent(ScriptedModel([]), source, settings=FOLD)
+        return (await agent.call("tool_call", {"name": "office__now", "arguments": {}})).text
+
+    assert asyncio.run(main()) == "noon"

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import HumanInTheLoopMiddleware, ProviderToolSearchMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ProviderToolSearchMiddleware,
+)
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
+from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -320,6 +327,32 @@ def test_a_typed_answer_stays_typed() -> None:
     assert state["structured_response"] == Report(number=3)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_another_middleware_takes_away_cannot_be_found(is_async: bool) -> None:
+    class Without(AgentMiddleware):
+        def _left(self, request: Any) -> Any:
+            left = [tool for tool in request.tools if tool.name != HIDDEN_FROM_READER]
+            return request.override(tools=left)
+
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(self._left(request))
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(self._left(request))
+
+    world = World()
+    direct = asked(4, HIDDEN_FROM_READER, **ISSUE)
+    with ModelServer(SEARCH, CREATE, direct, DONE) as server:
+        agent = agent_of(chat(server), world, Without())
+        if is_async:
+            asyncio.run(agent.ainvoke(user("Report it."), context=User()))
+        else:
+            agent.invoke(user("Report it."), context=User())
+
+    assert HIDDEN_FROM_READER not in last_results(server.requests[1])[0]
+    assert world.calls == []
+
+
 def test_below_the_gate_nothing_changes() -> None:
     world = World()
     few = tools_of(world)[:2]
@@ -372,3 +405,31 @@ def test_the_guide_runs() -> None:
         run_page("adapters/langchain.md", model=chat(server), tools=tools_of(world))
 
     assert world.calls == [("forge__create_issue", ISSUE)] * 2
+
+
+def test_tools_of_an_mcp_server_fold_as_any_others(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(
+        "from mcp.server import FastMCP\n"
+        "server = FastMCP('tracker')\n"
+        "@server.tool()\n"
+        "def create_issue(repo: str, title: str) -> str:\n"
+        "    'Open an issue in the tracker.'\n"
+        "    return f'{repo}: {title}'\n"
+        "server.run()\n"
+    )
+
+    async def main() -> Any:
+        entry = {"transport": "stdio", "command": sys.executable, "args": [str(program)]}
+        tools = await MultiServerMCPClient({"tracker": entry}).get_tools()
+        agent = create_agent(chat(server), tools, middleware=[FoldToolsMiddleware(FOLD)])
+        return await agent.ainvoke(user("Report it."))
+
+    create = asked(2, "tool_call", name="create_issue", arguments=ISSUE)
+    with ModelServer(SEARCH, create, DONE) as server:
+        state = asyncio.run(main())
+
+    assert tool_names(server.requests[0]) == BRIDGE
+    assert "create_issue(repo: string, title: string)" in last_results(server.requests[1])[0]
+    assert last_results(server.requests[2]) == ["acme/website: It is broken"]
+    assert state["messages"][-2].name == "create_issue"

@@ -253,6 +253,24 @@ def test_hooks_hear_of_the_real_tool() -> None:
     assert heard == ["tool_search", "tool_call", "forge__create_issue"]
 
 
+@pytest.mark.parametrize("how", ["prepared", "wrapped"])
+def test_what_another_capability_takes_away_cannot_be_found(how: str) -> None:
+    class Without(AbstractCapability[User]):
+        async def prepare_tools(self, ctx: Any, tool_defs: Any) -> Any:
+            return [t for t in tool_defs if how != "prepared" or t.name != HIDDEN_FROM_READER]
+
+        def get_wrapper_toolset(self, toolset: Any) -> Any:
+            return toolset.filtered(lambda _, t: how != "wrapped" or t.name != HIDDEN_FROM_READER)
+
+    world = World()
+    with ModelServer(SEARCH, CREATE, DONE) as server:
+        agent = folded_agent(chat(server), toolset_of(world), capabilities=[Without()])
+        agent.run_sync("Report it.", deps=User())
+
+    assert HIDDEN_FROM_READER not in last_results(server.requests[1])[0]
+    assert world.calls == []
+
+
 def test_below_the_gate_nothing_changes() -> None:
     world = World()
     with ModelServer(DONE, DONE) as server:

@@ -32,6 +32,7 @@ TOOLS = [definition(tool.name, tool.description, tool.parameters) for tool in de
         ("openai_agents", "openai-agents"),
         ("google_adk", "google-adk"),
         ("llama_index", "llama-index"),
+        ("strands", "strands"),
     ],
 )
 def test_without_its_framework_an_adapter_says_what_to_install(module: str, extra: str) -> None:

@@ -19,8 +19,9 @@ from toolfold.prompts import bridge_names
 from toolfold.search import Ranker
 from toolfold.settings import Settings
 from toolfold.sources.calls import Output, PendingCall
-from toolfold.sources.registry import Registry
+from toolfold.sources.registry import Registry, Runner
 from toolfold.tool import Json
+from toolfold.wire import read
 
 try:
     from fastmcp import FastMCP
@@ -118,17 +119,22 @@ def server_registry(server: FastMCP[Any], name: str | None = None) -> Registry:
     # Listing is asynchronous, and this may be called inside an event loop or outside.
     with ThreadPoolExecutor(1) as thread:
         tools = thread.submit(asyncio.run, _listed(server)).result()
-    source = name or server.name
+    registry = Registry(name or server.name)
+    for tool in tools:
+        # Its own name: in another source it may be called something else.
+        (entry,) = read([_record(tool)], source=registry.name)
+        registry.add(entry.tools[0], _running(server, tool.name))
+    return registry
 
+
+def _running(server: FastMCP[Any], name: str) -> Runner:
     async def run(call: PendingCall) -> Json:
-        result = await server.call_tool(call.tool.name, dict(call.arguments))
+        result = await server.call_tool(name, dict(call.arguments))
         texts = [getattr(part, "text", None) for part in result.content]
         text = "\n".join(text for text in texts if text is not None)
         return Output(text, result.is_error, result.structured_content)
 
-    registry = Registry(source)
-    registry.add_source([_record(tool) for tool in tools], run, source=source)
-    return registry
+    return run
 
 
 async def _listed(server: FastMCP[Any]) -> list[ServerTool]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from toolfold._memo import Memo
 from toolfold.adapters._folding import (
     FoldOptions,
     ScopeOf,
@@ -28,7 +29,6 @@ from toolfold.settings import Settings
 
 try:
     from google.adk.agents.callback_context import CallbackContext
-    from google.adk.agents.invocation_context import InvocationContext
     from google.adk.models.llm_request import LlmRequest
     from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins.base_plugin import BasePlugin
@@ -42,6 +42,9 @@ __all__ = ["FoldToolsPlugin"]
 
 _FLOWS_OWN = ("transfer_to_agent", "set_model_response", "finish_task", "exit_loop")
 """What the flow itself lists and listens to: never folded."""
+
+_UNDER_WAY = 4096
+"""How many agents may be waiting for their models at once; what was given up leaves by itself."""
 
 
 class FoldToolsPlugin(BasePlugin):
@@ -71,7 +74,7 @@ class FoldToolsPlugin(BasePlugin):
         super().__init__(name="toolfold")
         self._options = FoldOptions(settings, (*core, *_FLOWS_OWN), context_length, ranker)
         self._scope = scope
-        self._folds: dict[tuple[str, str], tuple[Folded, frozenset[str]]] = {}
+        self._folds: Memo[tuple[str, str], tuple[Folded, frozenset[str]]] = Memo(_UNDER_WAY)
         """The fold of each agent under way, and the names that its flow can run."""
 
     async def before_model_callback(
@@ -100,7 +103,7 @@ class FoldToolsPlugin(BasePlugin):
         for tool in shown:
             if tool.is_bridge:
                 llm_request.tools_dict[tool.name] = _BridgeTool(tool, folded)
-        self._folds[_key(callback_context)] = folded, frozenset(llm_request.tools_dict)
+        self._folds.put(_key(callback_context), (folded, frozenset(llm_request.tools_dict)))
         if folded.active:
             llm_request.append_instructions([folded.guidance or ""])
             llm_request.contents = [_as_written(each, folded) for each in llm_request.contents]
@@ -110,20 +113,17 @@ class FoldToolsPlugin(BasePlugin):
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
     ) -> LlmResponse | None:
         """Read the model's calls as those of the real tools."""
-        folded, known = self._folds.get(_key(callback_context), (None, frozenset[str]()))
-        content = llm_response.content
-        if folded is None or not folded.active or content is None or not content.parts:
+        under_way, content = self._folds.get(_key(callback_context)), llm_response.content
+        if under_way is None or content is None or not content.parts:
+            return None
+        folded, known = under_way
+        if not folded.active:
             return None
         parts = [await _real(part, folded, known) for part in content.parts]
         if all(new is old for new, old in zip(parts, content.parts, strict=True)):
             return None
         changed = content.model_copy(update={"parts": parts})
         return llm_response.model_copy(update={"content": changed})
-
-    async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        """Forget a run that is over."""
-        for key in [key for key in self._folds if key[0] == invocation_context.invocation_id]:
-            del self._folds[key]
 
 
 class _BridgeTool(BaseTool):

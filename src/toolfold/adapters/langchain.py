@@ -54,6 +54,9 @@ except ImportError as error:
 __all__ = ["FoldState", "FoldToolsMiddleware", "tool_registry"]
 
 _STATE = "toolfold"
+_OFFERED = "offered"
+"""Where the state says which tools the model's request was made of."""
+
 _BRIDGED = "toolfold"
 """Where a message says which of its calls were made through the bridge."""
 
@@ -61,11 +64,20 @@ _BLOCKS = {"tool_use": ("id", "input"), "function_call": ("call_id", "arguments"
 """The blocks in which providers keep a call beside `tool_calls`: its id, and its arguments."""
 
 
+def _joined(one: dict[str, Any] | None, other: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the state after two steps beside each other, or one after the other."""
+    one, other = one or {}, other or {}
+    if other.keys() == {_OFFERED}:
+        return {**one, **other}
+    kept = {_OFFERED: one[_OFFERED]} if _OFFERED in one else {}
+    return {**joined_records(one, other), **kept}
+
+
 class FoldState(AgentState[Any]):
     """The state of an agent whose tools are folded."""
 
-    toolfold: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, joined_records]]
-    """What the conversation has found so far, as JSON."""
+    toolfold: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _joined]]
+    """What the conversation has found so far, and among which tools, as JSON."""
 
 
 class FoldToolsMiddleware(AgentMiddleware[FoldState, Any, Any]):
@@ -107,14 +119,14 @@ class FoldToolsMiddleware(AgentMiddleware[FoldState, Any, Any]):
     ) -> Any:
         """Show the model the folded list, and read its calls as those of the real tools."""
         folded, folded_request = self._request(request)
-        if not folded.active:
-            return handler(folded_request)
         reply = handler(folded_request)
+        if not folded.active:
+            return _offering(reply, folded, request.state)
         calls = {
             id: folded.resolve(name, arguments, session=folded.session)
             for id, name, arguments in _bridged(reply, folded)
         }
-        return _replied(reply, calls)
+        return _offering(_replied(reply, calls), folded, request.state)
 
     async def awrap_model_call(
         self,
@@ -123,14 +135,14 @@ class FoldToolsMiddleware(AgentMiddleware[FoldState, Any, Any]):
     ) -> Any:
         """Do what `wrap_model_call` does, in an event loop."""
         folded, folded_request = self._request(request)
-        if not folded.active:
-            return await handler(folded_request)
         reply = await handler(folded_request)
+        if not folded.active:
+            return _offering(reply, folded, request.state)
         calls = {
             id: await resolved(folded, name, arguments, folded.session)
             for id, name, arguments in _bridged(reply, folded)
         }
-        return _replied(reply, calls)
+        return _offering(_replied(reply, calls), folded, request.state)
 
     def _request(self, request: ModelRequest[Any]) -> tuple[Folded, ModelRequest[Any]]:
         own = [tool for tool in request.tools if isinstance(tool, BaseTool)]
@@ -203,12 +215,15 @@ class FoldToolsMiddleware(AgentMiddleware[FoldState, Any, Any]):
         known = {tool.name: tool for tool in request.runtime.tools}
         if request.tool is not None:
             known.setdefault(request.tool.name, request.tool)
+        record = (request.state or {}).get(_STATE) or {}
+        # What another middleware took away from the model's list is not to be found, either.
+        if (offered := record.get(_OFFERED)) is not None:
+            known = {name: tool for name, tool in known.items() if name in offered}
         # Whatever the gate says now: a call of the bridge was made to a model that saw it.
         settings = replace(self._folding.settings or Settings(), enabled="on")
         folding = replace(self._folding, settings=settings)
         scope = scope_for(self._scope, request.runtime)
-        session = session_of((request.state or {}).get(_STATE))
-        folded = folding.fold(map(_record, known.values()), scope=scope, session=session)
+        folded = folding.fold(map(_record, known.values()), scope=scope, session=session_of(record))
         return folded, cast("dict[str, Any]", request.tool_call)
 
 
@@ -260,6 +275,20 @@ def _messages(reply: Any) -> list[BaseMessage]:
     if isinstance(reply, ExtendedModelResponse):
         reply = reply.model_response
     return list(reply.result) if isinstance(reply, ModelResponse) else [reply]
+
+
+def _offering(reply: Any, folded: Folded, state: Any) -> Any:
+    """Return a reply that puts down which tools were offered, where that is news."""
+    offered = [tool.name for tool in folded.catalog]
+    known = state.get(_STATE) or {} if isinstance(state, Mapping) else {}
+    if known.get(_OFFERED) == offered or not (folded.active or _OFFERED in known):
+        return reply
+    update = {_STATE: {_OFFERED: offered}}
+    if isinstance(reply, AIMessage):
+        reply = ModelResponse(result=[reply])
+    if isinstance(reply, ExtendedModelResponse):
+        return reply  # somebody else's command stands there
+    return ExtendedModelResponse(model_response=reply, command=Command(update=update))
 
 
 def _bridged(reply: Any, folded: Folded) -> list[tuple[str, str, Any]]:

@@ -24,6 +24,7 @@ from toolfold.adapters._folding import (
 )
 from toolfold.answer import Answer
 from toolfold.fold import Folded
+from toolfold.prompts import bridge_names
 from toolfold.scope import EVERYTHING
 from toolfold.search import Ranker
 from toolfold.session import Session
@@ -33,7 +34,7 @@ from toolfold.tool import Json
 try:
     from pydantic import ValidationError
     from pydantic_ai import RunContext
-    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
     from pydantic_ai.exceptions import (
         ApprovalRequired,
         CallDeferred,
@@ -279,6 +280,10 @@ class FoldTools(AbstractCapability[AgentDepsT]):
     ranker: Ranker | None = None
     """How to rank, in place of the settings' choice."""
 
+    def get_ordering(self) -> CapabilityOrdering:
+        """Stand outside all others: what they take away or change is so for folded tools, too."""
+        return CapabilityOrdering(position="outermost")
+
     def get_wrapper_toolset(
         self, toolset: AbstractToolset[AgentDepsT]
     ) -> AbstractToolset[AgentDepsT]:
@@ -295,12 +300,12 @@ class FoldTools(AbstractCapability[AgentDepsT]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Take a call by the name of what is not listed as one through the bridge."""
-        names = (self.settings or Settings()).bridge_prefix + "_call"
+        call = bridge_names((self.settings or Settings()).bridge_prefix).call
         listed = {} if ctx.tool_manager is None else ctx.tool_manager.tools or {}
-        if names not in listed:
+        if call not in listed:
             return response
         parts = [
-            replace(part, tool_name=names, args={"name": part.tool_name, "arguments": part.args})
+            replace(part, tool_name=call, args={"name": part.tool_name, "arguments": part.args})
             if isinstance(part, ToolCallPart) and part.tool_name not in listed
             else part
             for part in response.parts
