@@ -92,7 +92,7 @@ class Recovery:
                 for text in _texts(self._items)
                 for value in objects_in(text, longest)
             )
-        except TooManyError:
+        except _TooMuchError:
             return True
 
     @property
@@ -111,7 +111,7 @@ def objects_in(text: str, longest: int) -> Iterator[dict[str, Json]]:
         longest: How many characters of an object are looked at.
 
     Raises:
-        TooManyError: More may be some than anybody can look at.
+        _TooMuchError: More may be some than anybody can look at.
     """
     tried = 0
     for form in {text, _ESCAPED.sub(_plain, text), text.replace("'", '"')}:
@@ -121,7 +121,7 @@ def objects_in(text: str, longest: int) -> Iterator[dict[str, Json]]:
                 continue
             tried += 1
             if tried > _TRIED_AT_MOST:
-                raise TooManyError
+                raise _TooMuchError
             try:
                 value, length = _DECODER.raw_decode(form[found.start() : found.start() + longest])
             except (ValueError, RecursionError):
@@ -130,7 +130,7 @@ def objects_in(text: str, longest: int) -> Iterator[dict[str, Json]]:
             yield from _objects(value)
 
 
-class TooManyError(Exception):
+class _TooMuchError(Exception):
     """A text holds too much of what may be objects."""
 
 
