@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toolfold import Catalog
 from toolfold.demo import demo_catalog
 from toolfold.search import lexical
-from toolfold.search._pieces import words
+from toolfold.search._pieces import Pieces, words
 from toolfold.search.hybrid import Hybrid
 
 TOOLS = list(demo_catalog())
@@ -44,3 +44,10 @@ def test_a_text_without_a_change_of_case_is_cut_as_any_other(text: str) -> None:
     plain = "".join(c if c.isascii() else "e" for c in CAMEL.sub(" ", text)).lower()
 
     assert words(text) == re.findall(r"[^\W_]+", plain)
+
+
+@given(st.text(alphabet="abxyzé数", min_size=41, max_size=200), st.integers(1, 60))
+def test_a_long_word_is_cut_no_further_than_its_rows_are_wanted(word: str, limit: int) -> None:
+    pieces = Pieces(["a", "b", "x", "##a", "##b", "##xx", "##x", "##yz"])
+
+    assert pieces.pieces(word, limit) == pieces.pieces(word)[:limit]

@@ -65,10 +65,10 @@ class Pieces:
         self.row = {piece: i for i, piece in enumerate(vocabulary)}
         self._kept = lru_cache(maxsize=_WORDS_KEPT)(self._pieces)
 
-    def pieces(self, word: str) -> tuple[int, ...]:
-        """Return the rows of a word."""
+    def pieces(self, word: str, limit: int = _TEXT_LIMIT) -> tuple[int, ...]:
+        """Return the rows of a word; of a long one, the first `limit` of them."""
         # A stranger may write words of any length: those are cut again each time.
-        return self._kept(word) if len(word) <= _WORD_KEPT else self._pieces(word)
+        return self._kept(word) if len(word) <= _WORD_KEPT else self._pieces(word, limit)
 
     def rows(self, text: str, limit: int) -> list[int]:
         """Return the rows of a text: the pieces of each word, and known pairs of neighbours."""
@@ -76,7 +76,7 @@ class Pieces:
         found: list[int] = []
         previous = ""
         for word in words(text, row):
-            found.extend(self.pieces(word))
+            found.extend(self.pieces(word, limit))
             pair = row.get(f"{previous} {word}") if previous else None
             if pair is not None:
                 found.append(pair)
@@ -85,7 +85,7 @@ class Pieces:
                 return found[:limit]
         return found
 
-    def _pieces(self, word: str) -> tuple[int, ...]:
+    def _pieces(self, word: str, limit: int = _TEXT_LIMIT) -> tuple[int, ...]:
         row = self.row
         if word in row:
             return (row[word],)
@@ -93,7 +93,7 @@ class Pieces:
             return (row[NUMBER],) if NUMBER in row else ()
         found: list[int] = []
         start = 0
-        while start < len(word):
+        while start < len(word) and len(found) < limit:
             end = min(len(word), start + _PIECE_LIMIT)
             mark = "##" if start else ""
             while end > start and mark + word[start:end] not in row:

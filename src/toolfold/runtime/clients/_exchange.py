@@ -26,6 +26,8 @@ from toolfold.tool import Json
 
 __all__ = ["ModelExchange", "ReplyReader", "Sleep", "event_json"]
 
+_CHANCE = random.Random()  # of its own: the program's is left as it is
+
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 8.0
 """The bounds of the waits between attempts, in seconds, where the server names none."""
@@ -217,4 +219,4 @@ def _wait(attempt: int, failure: Failure) -> float | None:
     if failure.wait:
         return failure.wait if failure.wait <= LONGEST_ASKED_WAIT else None
     # Full jitter: clients that failed together do not come back together.
-    return random.uniform(0.0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt))
+    return _CHANCE.uniform(0.0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt))

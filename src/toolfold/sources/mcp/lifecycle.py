@@ -62,6 +62,7 @@ PARTING = 5.0
 
 _NEXT_LIFE = 10.0
 _SOON = 2.0
+_CHANCE = random.Random()  # of its own: the program's is left as it is
 """A call waits for a server that is tried again within so many seconds."""
 
 _COALESCE = 0.05
@@ -321,7 +322,7 @@ class Lifecycle:
             said = f": {self._last_words}" if self._last_words else ""
             reason = self._shown(f"{cause}{said}")
             _log.debug("server %s: %s; trying again in about %.1f s", self.name, reason, pause)
-            wait = pause * random.uniform(0.5, 1.0)
+            wait = pause * _CHANCE.uniform(0.5, 1.0)
             self._next_try = time.monotonic() + wait
             self._move("failed", reason, self._shown(cause))
             await asyncio.sleep(wait)
