@@ -70,3 +70,39 @@ def test_a_history_that_leaves_nothing_is_an_error(folder: Path) -> None:
     done = CliRunner().invoke(main, ["eval", str(folder), "--history", "nothing like it"])
 
     assert done.exit_code
+
+
+def test_what_was_learnt_is_kept_and_saves_round_trips_of_a_replay(folder: Path) -> None:
+    kept, trace = folder / "memory.sqlite", folder / "trace.jsonl"
+    turns = [
+        {"user": text, "answer": "Done.", "needs": [{"search": text, "tool": name, "result": "ok"}]}
+        for name, text in UNSEEN.items()
+    ]
+    head = {"trace": "day", "catalog": "tools.jsonl"}
+    trace.write_text("\n".join(map(json.dumps, [head, *turns])), "utf-8")
+
+    def replayed(*options: str) -> tuple[int, int]:
+        arguments = ["replay", str(trace), "--strategy", "bridge", "--json", *options]
+        ran = CliRunner().invoke(main, arguments)
+        assert ran.exit_code == 0, ran.output
+        (result,) = json.loads(ran.stdout)["results"]
+        return result["met"], result["round_trips"]
+
+    ran = CliRunner().invoke(
+        main, ["eval", str(folder), "--history", "before", "--keep", str(kept)]
+    )
+    plain, remembered = replayed(), replayed("--memory", str(kept))
+
+    assert ran.exit_code == 0
+    assert "30 requests kept in" in ran.stderr
+    assert remembered[0] >= plain[0]
+    assert remembered != plain
+    assert kept.read_bytes()
+
+
+def test_a_memory_that_is_not_there_says_how_to_make_one(folder: Path) -> None:
+    ran = CliRunner().invoke(main, ["replay", "--memory", str(folder / "none.sqlite")])
+    alone = CliRunner().invoke(main, ["eval", str(folder), "--keep", str(folder / "kept.sqlite")])
+
+    assert "there is no memory" in ran.stderr
+    assert "--keep has nothing to keep: add --history SPLIT" in alone.stderr

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     "--out", metavar="DIR", help="Where transcripts and report go  [default: .toolfold/ab/TIME]"
 )
 @click.option("--list", "listing", is_flag=True, help="List the scenarios and end")
+@options.memory_option
 @options.json_option
 def command(
     model: str | None,
@@ -77,6 +78,7 @@ def command(
     prices: str | None,
     out: str | None,
     listing: bool,
+    memory: str | None,
     as_json: bool,
 ) -> None:
     """Compare folded and unfolded tools with a live model.
@@ -122,7 +124,9 @@ def command(
         else open_model(model, base_url, api, api_key_env, instead="toolfold ab --scripted")
     )
     make: Callable[[Task], Model] = scripted_model() if client is None else (lambda _: client)
-    plan = Plan(make, profile_named(profile), timeout, concurrency)
+    plan = Plan(
+        make, profile_named(profile), timeout, concurrency, memory=options.read_memory(memory)
+    )
     todo = list(tasks(chosen, chosen_arms, repeat))
     record = _Record(Path(out) if out else _default_folder(), table, todo, api_key_env)
     whole = _hold(todo, plan, record, client, quiet=as_json)

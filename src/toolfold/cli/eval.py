@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 
@@ -24,9 +25,12 @@ from toolfold.evaluation import (
     measure_answers,
     measure_history,
     measure_prefetch,
+    remember_history,
     split_history,
 )
 from toolfold.evaluation.measure import mean_curve
+from toolfold.memory import Memory
+from toolfold.prompts import plural
 from toolfold.settings import Settings
 from toolfold.settings.words_file import with_words_beside
 from toolfold.tool import Json, is_object
@@ -48,6 +52,9 @@ _COLUMNS = (
     "--history",
     metavar="SPLIT",
     help="Measure a memory: this split, a share as 60%, or a file is what was asked before",
+)
+@click.option(
+    "--keep", metavar="FILE", help="With --history: keep what was learnt, for --memory of `replay`"
 )
 @click.option("--split", metavar="NAME", help="Only requests whose split begins so")
 @setting_option(
@@ -76,6 +83,7 @@ def command(
     answers: bool,
     prefetch: bool,
     history: str | None,
+    keep: str | None,
     split: str | None,
     rankers: tuple[str, ...],
     limit: int | None,
@@ -108,6 +116,7 @@ def command(
       toolfold eval my-tools/ --prefetch
       toolfold eval my-tools/ --history train
     """
+    _keep_history(folders, history, (queries, seed), keep, config)
     if history is not None:
         _measure_history(folders, history, (queries, split, limit, seed), config, floor, as_json)
         return
@@ -196,6 +205,29 @@ def _measure_history(
             )  # fmt: skip
     if not as_json:
         options.print_table(rows)
+
+
+def _keep_history(
+    folders: tuple[str, ...],
+    history: str | None,
+    drawn: tuple[str | None, int],
+    keep: str | None,
+    config: str | None,
+) -> None:
+    """Write a memory of the history of all folders, where one is to be kept."""
+    if keep is None:
+        return
+    if history is None:
+        raise click.UsageError("--keep has nothing to keep: add --history SPLIT")
+    queries, seed = drawn
+    settings = options.open_settings(config, enabled="on", cache_dir="off")
+    memory = Memory(Path(keep))
+    count = 0
+    with closing(memory):
+        for folder in folders or (str(CATALOG_FILE.parent),):
+            before, _ = split_history(load_corpus(folder, queries=queries), history, seed)
+            count += remember_history(before, settings, memory)
+    click.echo(f"{plural(count, 'request')} kept in `{options.plain(keep)}`", err=True)
 
 
 def _between(interval: tuple[float, float] | None) -> str:

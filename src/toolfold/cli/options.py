@@ -30,6 +30,7 @@ from toolfold.wire import Entry
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.memory import Memory
+    from toolfold.search import SearchMemory
     from toolfold.serve._one_shot import Listed
     from toolfold.sources.mcp.server_status import ServerStatus
 
@@ -79,7 +80,31 @@ replay_config_option = click.option(
     help="Take the tools of the servers and functions that this file names, as `toolfold chat` "
     "does: toolfold.yaml, or any client's mcp.json",
 )  # fmt: skip
+memory_option = click.option(
+    "--memory", metavar="FILE",
+    help="Rank with what this memory holds, as `toolfold memory` shows it; it learns nothing",
+)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object")
+
+
+def read_memory(file: str | None) -> SearchMemory | None:
+    """Return a memory that is asked and does not learn.
+
+    Raises:
+        ConfigError: There is no such file.
+    """
+    if file is None:
+        return None
+    from toolfold.memory import Memory
+
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise ConfigError(
+            f"there is no memory `{file}`",
+            hint="name the file that `toolfold memory show` names, or make one with "
+            "`toolfold eval --history SPLIT --keep FILE`",
+        )
+    return Memory(path).of("")
 
 
 def scope_options(function: F) -> F:

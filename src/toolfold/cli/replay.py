@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     "--budget", metavar="N", type=click.IntRange(1),
     help="Tokens that searches' answers may take in a prompt  [default: the runtime's]",
 )  # fmt: skip
+@options.memory_option
 @options.json_option
 def command(
     files: tuple[str, ...],
@@ -52,6 +53,7 @@ def command(
     growth: str | None,
     turns: int,
     budget: int | None,
+    memory: str | None,
     as_json: bool,
 ) -> None:
     """Run recorded conversations through any strategy.
@@ -85,11 +87,12 @@ def command(
     tools, core = _tools(catalog, tool_files, config)
     grown = _grown(growth, tools, turns, budget) if growth else None
     limits = Limits(discovery_tokens=budget) if budget else Limits()
+    known = options.read_memory(memory)
     results: list[Replayed] = []
     if files or not growth:
         for file in files or sorted(map(str, TRACES.glob("*.jsonl"))):
             trace = read_trace(file, tools, core)
-            results += [replay(trace, arm, limits) for arm in chosen]
+            results += [replay(trace, arm, limits, known) for arm in chosen]
     if as_json:
         value = {"results": [result.as_json() for result in results]}
         options.print_json({**value, "growth": grown.as_json()} if grown else value)

@@ -22,7 +22,14 @@ from toolfold.settings import Settings
 from toolfold.strategy import strategy_of
 from toolfold.tool import Json
 
-__all__ = ["STEPS", "HistoryPoint", "HistoryResult", "measure_history", "split_history"]
+__all__ = [
+    "STEPS",
+    "HistoryPoint",
+    "HistoryResult",
+    "measure_history",
+    "remember_history",
+    "split_history",
+]
 
 STEPS = (0, 50, 200, 1_000)
 """After how many requests the others are searched for."""
@@ -153,6 +160,26 @@ def measure_history(
     return HistoryResult(
         corpus.name, len(corpus.catalog), len(served), len(corpus.requests), points
     )
+
+
+def remember_history(history: Corpus, settings: Settings, memory: Memory) -> int:
+    """Have a memory learn a history, as if its requests had been served; return how many were.
+
+    Args:
+        history: The requests, with the tools that served them.
+        settings: Which ranker.
+        memory: What learns.
+    """
+    trial = _Trial(history, settings)
+    names = set(history.catalog.names)
+    served = [r for r in history.requests if r.catalog is None and r.gold and r.gold <= names]
+    for place, request in enumerate(served):
+        trial.search(request)
+        trial.learn(memory, request)
+        if place % _AT_ONCE == 0:
+            memory.flush()
+    memory.flush()
+    return len(served)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from toolfold.evaluation.trace import Trace, TraceTurn
 from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.messages import Message, ResultMessage, UserMessage
 from toolfold.runtime.model import Request, Usage, prompt_text
+from toolfold.search import SearchMemory
 from toolfold.sources.calls import Output, PendingCall
 from toolfold.sources.registry import Registry
 from toolfold.tokens import estimate
@@ -63,12 +64,21 @@ class Replayed:
         }
 
 
-def replay(trace: Trace, arm: Arm, limits: Limits | None = None) -> Replayed:
-    """Return what a conversation costs in an arm."""
-    return asyncio.run(_replay(trace, arm, limits or Limits()))
+def replay(
+    trace: Trace, arm: Arm, limits: Limits | None = None, memory: SearchMemory | None = None
+) -> Replayed:
+    """Return what a conversation costs in an arm.
+
+    Args:
+        trace: The conversation.
+        arm: How the tools are shown.
+        limits: How much a turn may take.
+        memory: What earlier searches led to.
+    """
+    return asyncio.run(_replay(trace, arm, limits or Limits(), memory))
 
 
-async def _replay(trace: Trace, arm: Arm, limits: Limits) -> Replayed:
+async def _replay(trace: Trace, arm: Arm, limits: Limits, memory: SearchMemory | None) -> Replayed:
     host = _Host()
     model = PlannedModel([said.plan for said in trace.turns], arm.habits, name="replayed")
     agent = Agent(
@@ -77,6 +87,7 @@ async def _replay(trace: Trace, arm: Arm, limits: Limits) -> Replayed:
         settings=arm.settings,
         prefetch=arm.prefetch,
         limits=limits,
+        memory=memory,
     )
     conversation = agent.conversation()
     trips, met = 0, 0

@@ -31,6 +31,7 @@ from toolfold.runtime.agent import Agent, Limits
 from toolfold.runtime.conversation import Conversation, Done, Event
 from toolfold.runtime.model import Model, Reply, Usage
 from toolfold.runtime.profiles import STANDARD, Profile
+from toolfold.search import SearchMemory
 
 __all__ = ["Plan", "Task", "hold", "scripted", "tasks"]
 
@@ -59,6 +60,8 @@ class Plan:
 
     concurrency: int = 1
     limits: Limits = field(default_factory=Limits)
+    memory: SearchMemory | None = None
+    """What earlier searches led to, in every arm."""
 
 
 def scripted(habits: Habits | None = None) -> Callable[[Task], Model]:
@@ -111,6 +114,7 @@ async def _run(task: Task, plan: Plan) -> Run:
         profile=plan.profile,
         limits=plan.limits,
         prefetch=task.arm.prefetch,
+        memory=plan.memory,
         recovered="run",  # nothing behind these tools is real
     )
     conversation = agent.conversation()
