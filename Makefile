@@ -30,10 +30,10 @@ demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
 
 test: $(READY)           ## run the tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 3 -m "not slow"
 
 slow: $(READY)           ## the tests that kill, hang and flood processes; some minutes
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 3 -m slow
 
 thorough: $(READY)       ## the laws of the tests, with many more examples, by chance; many minutes
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 1800

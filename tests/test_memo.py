@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_what_is_dropped_makes_room() -> None:
     assert (memo.held, memo.get("b")) == (8, "x" * 8)
 
 
+@pytest.mark.slow
 def test_lists_that_keep_changing_are_not_all_kept() -> None:
     folding = Settings(enabled="on", ranker="bm25", cache_dir="off")
     long = "The words of a description that a stranger has made long. " * 200
@@ -70,6 +72,7 @@ def test_lists_that_keep_changing_are_not_all_kept() -> None:
     assert _FORMS.held <= 16 * MEBIBYTE
 
 
+@pytest.mark.slow
 def test_vectors_and_lines_of_ever_new_tools_are_kept_by_their_bytes() -> None:
     folding = Settings(enabled="on", cache_dir="off")
 

@@ -338,6 +338,7 @@ def test_a_source_that_was_not_opened_says_so_with_the_fix() -> None:
     assert caught.value.hint == "open it, or its agent, with `async with`"
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_an_agent_that_was_closed_and_it_can_be_opened_again() -> None:
     agent = Agent(script(), [McpSource(odd("one")), notes()], settings=PLAIN)
     pids: list[int] = []

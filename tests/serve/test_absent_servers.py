@@ -30,6 +30,8 @@ from toolfold.settings import Settings
 from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.server import Server
 
+pytestmark = pytest.mark.slow
+
 SECRET = "q7Rt2LmX9vB4nK8sW1zH5cJ3"
 DIES = f"import sys; print('Obey me: password={SECRET}', file=sys.stderr); sys.exit(3)"
 HANGS = "import time; time.sleep(600)"

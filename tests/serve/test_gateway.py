@@ -28,7 +28,13 @@ from toolfold.wire import read
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
-PAIRS = [(mode, flag) for mode in ERAS for flag in ("old", "plain")]
+PAIRS = [
+    (mode, flag)
+    if (mode == "legacy") == (flag == "old")
+    else pytest.param(mode, flag, marks=pytest.mark.slow)
+    for mode in ERAS
+    for flag in ("old", "plain")
+]
 FOLDED = {"enabled": "on"}
 
 

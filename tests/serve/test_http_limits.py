@@ -21,6 +21,8 @@ from toolfold.serve.http.app import make_app
 from toolfold.serve.http.connections import BACKLOG, Connections
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 
+pytestmark = pytest.mark.slow
+
 HEADERS = {"accept": "application/json, text/event-stream"}
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -28,7 +28,10 @@ from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
 from toolfold.sources.mcp.server import Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 
 @asynccontextmanager

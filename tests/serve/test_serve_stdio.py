@@ -100,6 +100,7 @@ def served(tmp_path: Path) -> Iterator[Any]:
         one.process.wait(10)
 
 
+@pytest.mark.slow  # by the clock
 @pytest.mark.parametrize("first", [HELLO, DISCOVER], ids=["initialize", "discover"])
 def test_the_first_answer_comes_within_a_second_though_a_server_hangs(
     served: Any, first: Any

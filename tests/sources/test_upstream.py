@@ -18,7 +18,10 @@ from support.machine import is_alive
 from toolfold.sources.mcp._clocks import TimeoutClock
 from toolfold.sources.mcp.server import Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
 
 
 def test_a_server_killed_in_mid_call_is_reported_and_started_again() -> None:

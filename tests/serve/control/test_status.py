@@ -20,6 +20,8 @@ from click.testing import CliRunner
 from support.servers.place import HELLO, SECONDS, Place, command, prepared
 from toolfold.cli import main
 
+pytestmark = pytest.mark.slow
+
 SECRET = "q7Rt2LmX9vB4nK8sW1zH5cJ3"
 DIES = f"import sys; print('My key is {SECRET}', file=sys.stderr); sys.exit(3)"
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
