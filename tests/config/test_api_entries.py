@@ -96,8 +96,8 @@ def test_an_error_names_the_key_and_the_line(tmp_path: Path, openapi: Any, messa
 
 def test_an_entry_that_cannot_be_used_takes_no_other_with_it(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"swagger": "2.0"}', "utf-8")
-    entries = {"a": {"url": "nowhere"}, "b": "./bad.json", "c": write_document(tmp_path)}
-    entries["c"] = {"file": entries["c"], "base_url": "http://localhost:1"}
+    good = {"file": write_document(tmp_path), "base_url": "http://localhost:1"}
+    entries = {"a": {"url": "nowhere"}, "b": "./bad.json", "c": good}
     config = configured(tmp_path, entries, strict=False)
 
     async def main() -> list[str]:
