@@ -77,3 +77,18 @@ def test_a_tool_that_says_something_else_now_has_no_record() -> None:
         told = found(memory, "ann", query, Catalog(changed))
         assert told == found(empty, "ann", query, Catalog(changed))
     memory.close()
+
+
+def test_what_one_caller_learns_names_no_tool_that_only_another_was_shown() -> None:
+    memory = Memory(None, share="principal")
+    query, tool = "what is broken", PART["mail__list_report"]
+    found(memory, "bob", query, PART)
+    found(memory, "ann", query, WHOLE)  # the same words, a moment later
+    memory.learn(Use(query, tool.name, tool.digest, principal="bob"))
+    memory.flush()
+
+    (record,) = memory.records()
+
+    assert record.principal == "bob"
+    assert {name for (name, _), _ in record.ranked} <= set(PART.names)
+    memory.close()

@@ -53,7 +53,6 @@ _ASKED_KEPT = 512
 _READ_AT_MOST = 4_000
 _LOOK_EVERY = 1.0
 _TIDY_EVERY = 256
-
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -99,7 +98,7 @@ class Memory:
         self._seen_changes: tuple[int, int, int] = (-1, -1, -1)
         self._seen_writes = -1
         self._looked = 0.0
-        self._asked: OrderedDict[str, Ranked] = OrderedDict()
+        self._asked: OrderedDict[tuple[str | None, str], Ranked] = OrderedDict()
         self._weighs: Weighing | None = None
         self._catalogs: Memo[str, float] = Memo(64)
         self._said: set[str] = set()
@@ -137,7 +136,7 @@ class Memory:
             catalog: The tools that were searched.
         """
         with self._lock:
-            self._note_asked(need, found, catalog)
+            self._note_asked(principal, need, found, catalog)
             return self._guarded(
                 lambda: self._weighed(principal, need, found, catalog), Weighed(found)
             )
@@ -178,7 +177,8 @@ class Memory:
     def learn(self, use: Use) -> None:
         """Keep what a search led to, soon; nobody waits for it."""
         with self._lock:
-            ranked = self._asked.get(use.request[:_READ_AT_MOST])
+            need = use.request[:_READ_AT_MOST]
+            ranked = self._asked.get((use.principal, need)) or self._asked.get((None, need))
         self._later(lambda: self._learn(use, ranked))
 
     def together(self, principal: str, one: ToolKey, other: ToolKey, at: float = 0.0) -> None:
@@ -334,15 +334,16 @@ class Memory:
 
     # ---- weighing
 
-    def _note_asked(self, need: str, found: Sequence[Match], catalog: SearchedTools) -> None:
+    def _note_asked(
+        self, principal: str | None, need: str, found: Sequence[Match], catalog: SearchedTools
+    ) -> None:
         """Keep in mind how search by itself ranked tools: it is learnt with what comes of it."""
-        tools = catalog.tools
-        belief = believed(found)[:RANKED_AT_MOST]
-        need = need[:_READ_AT_MOST]
-        self._asked[need] = tuple(
-            ((tools[place].name, tools[place].digest), share) for place, share in belief
+        tools, key = catalog.tools, (principal, need[:_READ_AT_MOST])
+        self._asked[key] = tuple(
+            ((tools[place].name, tools[place].digest), share)
+            for place, share in believed(found)[:RANKED_AT_MOST]
         )
-        self._asked.move_to_end(need)
+        self._asked.move_to_end(key)
         while len(self._asked) > _ASKED_KEPT:
             self._asked.popitem(last=False)
 
