@@ -33,7 +33,7 @@ test: $(READY)           ## run the tests
 	$(BIN)/python -m pytest -n 3 -m "not slow"
 
 slow: $(READY)           ## the tests that kill, hang and flood processes; some minutes
-	$(BIN)/python -m pytest -n 3 -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
 
 thorough: $(READY)       ## the laws of the tests, with many more examples, by chance; many minutes
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m hypothesis --timeout 1800
