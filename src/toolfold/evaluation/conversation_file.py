@@ -14,7 +14,7 @@ from toolfold.runtime.message_json import message_from_json
 from toolfold.runtime.messages import Message
 from toolfold.tool import Json
 
-__all__ = ["ConversationKind", "RecordedConversation", "read_conversation"]
+__all__ = ["ConversationKind", "RecordedConversation", "read_conversation", "text_of"]
 
 ConversationKind = Literal["chat", "ab", "proxy"]
 """What wrote it: `toolfold chat --transcript`, `toolfold ab`, `toolfold proxy --save`."""
@@ -36,11 +36,7 @@ def read_conversation(file: Path) -> RecordedConversation:
     Raises:
         CatalogError: It holds none, or cannot be read.
     """
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise CatalogError(f"cannot read `{file}`: {why}", hint="check the path") from None
+    text = text_of(file)
     where = f"`{file}`"
     if '"toolfold_ab"' in text[:200]:
         run = from_json(_value(text, where), where)
@@ -51,6 +47,19 @@ def read_conversation(file: Path) -> RecordedConversation:
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     messages = tuple(_message(line, f"{where}, line {i}") for i, line in lines)
     return RecordedConversation("chat", messages)
+
+
+def text_of(file: Path) -> str:
+    """Return what a file holds.
+
+    Raises:
+        CatalogError: It cannot be read.
+    """
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise CatalogError(f"cannot read `{file}`: {why}", hint="check the path") from None
 
 
 def _message(line: str, where: str) -> Message:

@@ -21,6 +21,7 @@ from toolfold.evaluation.ab.planned import Need, TurnPlan
 from toolfold.evaluation.ab.run_record import Run, from_json
 from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools
 from toolfold.evaluation.ab.transcript_reading import made, real_call, searched_needs, turns_of
+from toolfold.evaluation.conversation_file import text_of
 from toolfold.evaluation.proxy_traffic import SavedRequest, saved_request
 from toolfold.runtime.message_json import message_from_json
 from toolfold.runtime.messages import Message, ModelMessage
@@ -82,11 +83,7 @@ def read_trace(
 
 def _read(path: Path, catalog: Catalog | None) -> Trace:
     file = str(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise CatalogError(f"cannot read `{file}`: {why}", hint="check the path") from None
+    text = text_of(path)
     transcript = _transcript(text)
     if transcript is not None:
         return _from_run(from_json(transcript, f"`{file}`"), catalog, f"`{file}`")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NOTHING", "ToolEvidence", "Weight", "believed", "gathered", "reordered"]
+__all__ = ["NOTHING", "ToolEvidence", "Weight", "added", "believed", "gathered", "reordered"]
 
 NEAR_FROM = 0.35
 """From this cosine on a request is like another at all."""
@@ -124,6 +124,29 @@ def believed(found: Sequence[Match]) -> list[tuple[int, float]]:
     return [(m.position, log(max(m.score, _LEAST * total) / total)) for m in found]
 
 
+def added(
+    belief: Mapping[int, float], evidence: Mapping[int, ToolEvidence], weight: Weight
+) -> dict[int, float]:
+    """Return the logarithms of scores with evidence added, in ranking and in choosing a weight.
+
+    A tool that search had not found stands below those that it had, before its own evidence.
+
+    Args:
+        belief: The logarithms of the scores of what search found, by place.
+        evidence: What speaks for tools, by place.
+        weight: How much it counts.
+    """
+    lowest = min(belief.values(), default=0.0) - NOT_FOUND
+    scores = dict(belief)
+    for place, told in evidence.items():
+        worth = told.worth(weight)
+        if place in scores:
+            scores[place] += worth
+        elif worth > 0 and told.own > 0:
+            scores[place] = lowest + worth
+    return scores
+
+
 def reordered(
     found: Sequence[Match], evidence: Mapping[int, ToolEvidence], weight: Weight
 ) -> list[Match]:
@@ -139,15 +162,9 @@ def reordered(
     """
     if not found or found[0].score <= 0:
         return list(found)
-    scores = {match.position: log(max(match.score, _LEAST)) for match in found}
-    lowest = min(scores.values()) - NOT_FOUND
+    belief = {match.position: log(max(match.score, _LEAST)) for match in found}
+    scores = added(belief, evidence, weight)
     order = {match.position: i for i, match in enumerate(found)}
-    for place, told in evidence.items():
-        worth = told.worth(weight)
-        if place in scores:
-            scores[place] += worth
-        elif worth > 0 and told.own > 0:
-            scores[place] = lowest + worth
     last = len(found)
     ranked = sorted(scores.items(), key=lambda item: (-item[1], order.get(item[0], last), item[0]))
     (first, best), chance = ranked[0], found[0].score

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from toolfold.memory._evidence import NOT_FOUND, NOTHING, ToolEvidence, Weight
+from toolfold.memory._evidence import NOTHING, ToolEvidence, Weight, added
 
 __all__ = ["WEIGHTS", "Trial", "best_weight", "settled"]
 
@@ -78,14 +78,7 @@ def _surely(gains: Sequence[float]) -> float:
 def _served(trial: Trial, weight: Weight) -> float:
     """Return how well the tools of a request stand: its reciprocal ranks and the first hits."""
     belief, used, evidence = trial
-    lowest = min(belief.values(), default=0.0) - NOT_FOUND
-    scores = dict(belief)
-    for place, told in evidence.items():
-        worth = told.worth(weight)
-        if place in scores:
-            scores[place] += worth
-        elif worth > 0 and told.own > 0:
-            scores[place] = lowest + worth
+    scores = added(belief, evidence, weight)
     # Equals stand as search had them; what it had not found stands behind.
     ordered = sorted(scores, key=scores.__getitem__, reverse=True)
     ranks = [rank for rank, place in enumerate(ordered, 1) if place in used]
