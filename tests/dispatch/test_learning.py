@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from support.gateways import client, gateway, run
 from toolfold import Settings
 from toolfold.dispatch.learning import Learning
 from toolfold.memory import Memory, MemoryRecord
+from toolfold.proxy.loop import FoldedExchange
 from toolfold.proxy.opening import open_exchange
 from toolfold.proxy.store import MemoryStore
 from toolfold.runtime import Agent, Registry, ScriptedModel, calls, says
@@ -62,6 +64,18 @@ def test_an_agent_learns_what_its_searches_led_to() -> None:
     assert record.principal == "bot"
     assert record.digest
     assert record.ranked
+
+
+def test_what_was_named_before_the_model_asked_is_learnt_with_the_users_own_words() -> None:
+    memory = Memory()
+    model = ScriptedModel([calls(call("send_email", to="ann")), says("Done.")])
+    agent = Agent(model, mail(), settings=ON, memory=memory, prefetch="always")
+
+    asyncio.run(agent.run("Send an email to Ann."))
+
+    ((request, tool, worked, failed),) = kept(memory)
+    assert "email" in request
+    assert (tool, worked, failed) == ("send_email", 1, 0)
 
 
 def test_an_agent_without_a_memory_learns_nothing_and_one_that_fails_is_no_evidence() -> None:
@@ -155,8 +169,8 @@ TOOLS = [
 ]
 
 
-def asks(*messages: dict[str, Any]) -> bytes:
-    first = {"role": "user", "content": "mail a@b.c"}
+def asks(*messages: dict[str, Any], said: str = "mail a@b.c") -> bytes:
+    first = {"role": "user", "content": said}
     body = {"model": "m", "max_tokens": 9, "tools": TOOLS, "messages": [first, *messages]}
     return json.dumps(body).encode()
 
@@ -198,3 +212,31 @@ def test_the_proxy_learns_from_the_clients_next_request(is_error: bool) -> None:
     (record,) = learning.memory.records()
     assert isinstance(record, MemoryRecord)
     assert record.principal == "ann"
+
+
+def test_behind_the_proxy_a_note_is_learnt_as_a_search_is() -> None:
+    learning, store = Learning(Memory()), MemoryStore()
+    settings, said = replace(ON, prefetch="always"), "Send an email to Ann."
+
+    exchange = open_exchange(
+        "anthropic-messages", asks(said=said), {}, settings=settings, store=store, owner="ann",
+        learning=learning,
+    )  # fmt: skip
+    assert isinstance(exchange, FoldedExchange)
+    wanted = {"name": "send_email", "arguments": {"to": "a@b.c"}}
+    exchange.end(says_call("tool_call", wanted, "toolu_000002aaaaaaa"))
+    called = {"type": "tool_use", "id": "toolu_000002aaaaaaa", "name": "send_email", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_000002aaaaaaa", "content": "x"}
+    open_exchange(
+        "anthropic-messages",
+        asks(
+            {"role": "assistant", "content": [called]},
+            {"role": "user", "content": [result]},
+            said=said,
+        ),
+        {}, settings=settings, store=store, owner="ann", learning=learning,
+    )  # fmt: skip
+
+    ((request, tool, worked, failed),) = kept(learning.memory)
+    assert "email" in request
+    assert (tool, worked, failed) == ("send_email", 1, 0)

@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolfold.answer import Hit
 from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
 from toolfold.memory import Memory
 from toolfold.search import Use
@@ -104,6 +105,12 @@ class Learning(Silent):
         in_vain = "" if found or "|" in query else query[:_TEXT_AT_MOST].strip()
         with self._lock:
             self._course(principal, session).searches.append(_Search(found, in_vain))
+
+    def noted(self, principal: str, session: str | None, hits: Sequence[Hit]) -> None:
+        """Take a search that the host made before the model asked, by what it showed."""
+        if hits:
+            named = [(hit.need, hit.name) for hit in hits]
+            self.asked(principal, session, hits[0].need, named)
 
     def used(
         self, principal: str, session: str | None, tool: tuple[str, str], *, worked: bool

@@ -6,10 +6,10 @@ next request, where the dialect says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from toolfold import prompts
-from toolfold.answer import Answer
+from toolfold.answer import Answer, Hit
 from toolfold.dispatch.learning import Learning
 from toolfold.proxy.request import ProxiedRequest
 from toolfold.search import SearchMemory
@@ -57,6 +57,10 @@ class Lessons:
             return
         named = [(hit.need, hit.name) for hit in answer.hits if hit.shown != "companion"]
         self._learning.asked(self._principal, self.conversation, query, named)
+
+    def noted(self, hits: Sequence[Hit]) -> None:
+        """Take what was named behind the user's message."""
+        self._learning.noted(self._principal, self.conversation, hits)
 
     def handed(self, tool: Tool, call_id: str) -> None:
         """Take a call that the client gets."""

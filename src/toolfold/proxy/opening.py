@@ -195,6 +195,8 @@ class _Opening:
         notes = Notes()
         if takes_notes(self.host, request.model):
             notes = notes_for(request, history, tools, (*restored.edits, *edits))
+            if lessons is not None:
+                lessons.noted(notes.hits)
         betas = self._betas()
         return FoldedExchange(
             self.dialect,

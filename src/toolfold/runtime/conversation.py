@@ -232,7 +232,10 @@ class Conversation:
         note, hits = await asyncio.to_thread(
             prefetched, folded, text, is_seen=seen, is_later=is_later
         )
-        self.session = self.session.reveal(hit.name for hit in hits) if hits else self.session
+        if hits:
+            self.session = self.session.reveal(hit.name for hit in hits)
+            if self._learning is not None:
+                self._learning.noted(self.agent.name, None, hits)
         return note
 
     def _assemble(self) -> Folded:
