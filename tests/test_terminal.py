@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolfold._terminal import columns, erase_lines, fitted, padded, styled, table
+from toolfold._terminal import (
+    columns,
+    erase_lines,
+    fitted,
+    keep_writable,
+    padded,
+    pairs,
+    styled,
+    table,
+    wrapped,
+)
 
 lines = st.text(
     st.characters(exclude_categories=("C", "Zl", "Zp")) | st.sampled_from("a日\u0301\ufe0f")
@@ -99,3 +111,51 @@ def test_a_style_is_there_unless_the_person_wants_none(monkeypatch: pytest.Monke
 def test_no_line_is_erased_where_none_was_drawn() -> None:
     assert erase_lines(0) == ""
     assert erase_lines(3) == "\r\x1b[3A\x1b[J"
+
+
+@given(lines, st.integers(16, 60))
+@example("日" * 40, 17)
+@example("  a list of words", 16)
+def test_what_is_wrapped_fits_and_loses_no_word(text: str, room: int) -> None:
+    found = wrapped(text, room)
+
+    assert all(columns(line) <= room for line in found)
+    assert "".join("".join(found).split()) == "".join(text.split())
+
+
+def test_a_line_goes_on_as_far_in_as_it_began_and_hangs_further() -> None:
+    assert wrapped("  one two three four", 16, hang="  ") == ["  one two three", "    four"]
+    assert wrapped("a_name_longer_than_the_line", 16) == ["a_name_longer_th", "an_the_line"]
+    assert wrapped("fits", 16) == ["fits"]
+
+
+def test_colours_take_no_room_where_a_line_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    text = f"{styled('sixteen', 'bold')} {styled('columns.', 'dim')} {styled('more', 'red')}"
+
+    assert wrapped(text, 16) == [
+        "\x1b[1msixteen\x1b[0m \x1b[2mcolumns.\x1b[0m",
+        "\x1b[31mmore\x1b[0m",
+    ]
+
+
+def test_a_head_stays_with_its_number_where_a_table_is_a_block_a_row() -> None:
+    rows = [["corpus", "recall", "p50 ms"], ["mine", "0.912", "1.5"], ["", "", "2.5"]]
+
+    assert pairs(rows, 20) == ["mine", "  recall 0.912", "  p50 ms 1.5", "  p50 ms 2.5"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [("latin-1", b"-> ? ... \xe9 |"), ("ascii", b"-> ? ... ? |"), ("utf-8", "→ 日 … é │".encode())],
+)
+def test_a_stream_that_lacks_a_sign_writes_another(encoding: str, written: bytes) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+
+    keep_writable(stream, None)
+    stream.write("→ 日 … é │")
+    stream.flush()
+
+    assert raw.getvalue() == written

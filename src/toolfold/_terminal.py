@@ -1,37 +1,55 @@
-"""What a terminal shows: how wide a text is there, cut to fit, in columns, in colours.
+"""What a terminal shows: how wide a text is there, cut or wrapped to fit, in columns, in colours.
 
 A letter of East Asia takes two columns, an accent none, and a program that counts
 characters draws crooked tables and lines that wrap. Where terminals differ (an emoji
 that is made of several), the larger width is taken: a line may end early and never wraps.
+What is no terminal has no width: whoever reads a pipe gets whole lines.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TextIO, TypeAlias
 
 from toolfold._bounds import ELLIPSIS
 
 __all__ = [
     "ERASE_LINE",
     "Style",
+    "can_move",
     "columns",
     "erase_lines",
     "fitted",
+    "keep_writable",
     "padded",
+    "pairs",
     "size",
     "styled",
     "table",
     "wants_colour",
+    "width_of",
+    "wrapped",
 ]
 
-Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+Style: TypeAlias = Literal["bold", "dim", "italic", "underline", "red", "green", "yellow", "cyan"]
 """What a text may look like."""
 
 _CODES: dict[Style, int] = {
-    "bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36
+    "bold": 1, "dim": 2, "italic": 3, "underline": 4,
+    "red": 31, "green": 32, "yellow": 33, "cyan": 36,
+}  # fmt: skip
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_ATOM = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
+_WORD = re.compile(r" +|[^ ]+")
+_LEAST = 16
+_PLAIN_SIGNS = {
+    "⌕": "?", "▶": ">", "✓": "+", "✗": "x", "⊘": "!", "⋯": "~", "→": "->", "·": "|", "×": "x",
+    "…": "...", "•": "*", "█": "#", "░": "-", "│": "|", "─": "-", "–": "-", "−": "-", "●": "*",
+    "○": "o", "‘": "'", "’": "'", "“": '"', "”": '"', "\u00a0": " ", "\u202f": " ",
 }  # fmt: skip
 _JOINERS = "\u200c\u200d"
 _EMOJI_STYLE = "\ufe0f"
@@ -83,6 +101,67 @@ def table(rows: Sequence[Sequence[str]], *, words: int = 1) -> list[str]:
     ]
 
 
+def wrapped(text: str, room: int, *, hang: str = "") -> list[str]:
+    """Return a line as lines that take at most `room` columns each.
+
+    They break at spaces; a word that is longer than a line is cut. Colours of ours take no
+    room. Further lines begin as far in as the first does, and `hang` further.
+
+    Args:
+        text: One line.
+        room: The columns there are.
+        hang: What stands before further lines.
+    """
+    if _columns_seen(text) <= room:
+        return [text]
+    room = max(room, _LEAST)
+    lead = text[: len(text) - len(text.lstrip(" "))] + hang
+    lead = lead if columns(lead) <= room // 2 else ""
+    lines: list[str] = []
+    line, taken = "", 0
+    for word in _WORD.findall(text):
+        width = _columns_seen(word)
+        if line and taken + width > room:
+            if word.isspace():
+                continue
+            lines.append(line.rstrip(" "))
+            line, taken = lead, columns(lead)
+        if taken + width <= room:
+            line, taken = line + word, taken + width
+            continue
+        for atom in _ATOM.findall(word):
+            width = _columns_seen(atom)
+            if taken + width > room:
+                lines.append(line)
+                line, taken = lead, columns(lead)
+            line, taken = line + atom, taken + width
+    return [*lines, line.rstrip(" ")] if line.strip() else lines
+
+
+def pairs(rows: Sequence[Sequence[str]], room: int, *, words: int = 1) -> list[str]:
+    """Return a table that is too wide for a terminal as a block a row: its words, its numbers.
+
+    Args:
+        rows: The heads, then the cells of each row.
+        room: The columns there are.
+        words: How many columns, from the left, hold words.
+    """
+    heads, *others = rows
+    lines: list[str] = []
+    for row in others:
+        title = "  ".join(cell.strip() for cell in row[:words] if cell.strip())
+        lines += wrapped(title, room, hang="  ") if title else []
+        said = [
+            f"{head}\u00a0{cell}".strip("\u00a0")
+            for head, cell in zip(heads[words:], row[words:], strict=True)
+            if cell.strip()
+        ]
+        # A head and its number stay together: the space between them is made plain at the end.
+        body = [text.replace(" ", "\u00a0") for text in said]
+        lines += [line.replace("\u00a0", " ") for line in wrapped("  " + "  ".join(body), room)]
+    return lines
+
+
 def styled(text: str, *styles: Style) -> str:
     """Return `text` in a style; as it is where the person wants no colours."""
     if not styles or not wants_colour():
@@ -91,8 +170,33 @@ def styled(text: str, *styles: Style) -> str:
 
 
 def wants_colour() -> bool:
-    """Return whether the person wants colours: `NO_COLOR` is not set, or is empty."""
-    return not os.environ.get("NO_COLOR")
+    """Return whether colours are wanted, by the person (`NO_COLOR`) and by the terminal."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def can_move(stream: TextIO) -> bool:
+    """Return whether what was written to a stream can be written over: a live line, a bar."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def width_of(stream: TextIO) -> int | None:
+    """Return how many columns a stream's terminal has now; None where it is no terminal."""
+    if not stream.isatty():
+        return None
+    told = os.environ.get("COLUMNS", "")
+    if told.isascii() and told.isdigit() and int(told):
+        return int(told)
+    return size(stream.fileno())[0]
+
+
+def keep_writable(*streams: object) -> None:
+    """Let streams whose encoding lacks a sign write another in its place, and never fail."""
+    codecs.register_error("toolfold", _in_plain_signs)
+    for stream in streams:
+        encoding = str(getattr(stream, "encoding", None) or "utf-8")
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None and not encoding.lower().replace("-", "").startswith("utf"):
+            reconfigure(errors="toolfold")
 
 
 def erase_lines(count: int) -> str:
@@ -108,6 +212,18 @@ def size(descriptor: int) -> tuple[int, int]:
         width, height = 0, 0
     # Some terminals do not know their size, and say so by zeros.
     return width or 80, height or 24
+
+
+def _in_plain_signs(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN_SIGNS.get(sign, "?") for sign in lacking), error.end
+
+
+def _columns_seen(text: str) -> int:
+    """Return the columns that a text takes whose colours are ours."""
+    return columns(_COLOUR.sub("", text) if "\x1b" in text else text)
 
 
 def _widths(text: str) -> Iterator[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +16,8 @@ import click
 from toolfold._terminal import columns, padded
 from toolfold.cli import options
 from toolfold.cli.models import Api, model_options, open_model
+from toolfold.cli.output import print_table, say
+from toolfold.cli.progress_bar import progress
 from toolfold.errors import ConfigError, ToolfoldError
 
 if TYPE_CHECKING:
@@ -237,14 +238,11 @@ def _hold(
     """Make the runs; return whether all were made."""
     from toolfold.evaluation.ab.runner import hold
 
-    with click.progressbar(
-        length=len(todo), label="runs", file=sys.stderr,
-        hidden=quiet or not sys.stderr.isatty(),
-    ) as bar:  # fmt: skip
+    with progress(len(todo), "runs", quiet=quiet) as bar:
 
         def done(task: Task, run: Run) -> None:
             record.add(task, run)
-            bar.update(1)
+            bar.update(1, f"{task.scenario.name} {task.arm.name}")
 
         async def run() -> None:
             try:
@@ -257,7 +255,8 @@ def _hold(
             asyncio.run(run())
         except KeyboardInterrupt:
             made = f"{len(record.measures)} of {len(todo)} runs"
-            click.echo(f"\nwarning: stopped after {made}", err=True)
+            bar.clear()
+            say(f"warning: stopped after {made}", err=True)
             return False
     return True
 
@@ -269,7 +268,7 @@ def _list(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
         return
     width = max(columns(scenario.name) for scenario in scenarios)
     for scenario in scenarios:
-        click.echo(f"{padded(scenario.name, width)}  {options.dim(scenario.about)}")
+        say(f"{padded(scenario.name, width)}  {options.dim(scenario.about)}")
 
 
 def _print(record: _Record, *, as_json: bool) -> None:
@@ -284,12 +283,12 @@ def _print(record: _Record, *, as_json: bool) -> None:
             [row.scenario, row.arm, *(cell(row) for _, _, cell in COLUMNS)]
             for row in rows(record.measures)
         ]
-        options.print_table([heads, *table], words=2)
+        print_table([heads, *table], words=2)
     early = [run for run in record.measures if run.error]
     if early:
         count = f"{len(early)} of {len(record.measures)} runs ended early"
-        click.echo(f"warning: {count}: {early[0].error}", err=True)
+        say(f"warning: {count}: {early[0].error}", err=True)
     for run in record.measures:
         if run.problems and not run.error:
-            click.echo(f"{run.label}: {'; '.join(run.problems)}", err=True)
-    click.echo(f"report: {record.folder / 'report.html'}", err=True)
+            say(f"{run.label}: {'; '.join(run.problems)}", err=True)
+    say(f"report: {record.folder / 'report.html'}", err=True)

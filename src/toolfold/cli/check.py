@@ -18,6 +18,8 @@ from toolfold._terminal import styled
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.cli import options
+from toolfold.cli.output import say
+from toolfold.cli.progress_bar import progress
 from toolfold.cli.setting_options import setting_options
 from toolfold.prompts import plural
 from toolfold.scope import Scope
@@ -125,11 +127,8 @@ def _retrieval(tools: Sequence[Tool], settings: Settings, *, quiet: bool) -> lis
     distinct = {tool.wire_name: tool for tool in reversed(tools)}
     wanted = list(reversed(distinct.values()))
     bridge = Bridge.over(Catalog(wanted), settings)
-    with click.progressbar(
-        length=len(wanted), label="searching for every tool", file=sys.stderr,
-        hidden=quiet or not sys.stderr.isatty(),
-    ) as bar:  # fmt: skip
-        return retrievability(wanted, bridge.search, progress=lambda: bar.update(1))
+    with progress(len(wanted), "searching for every tool", quiet=quiet) as bar:
+        return retrievability(wanted, bridge.search, progress=bar.update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,28 +177,26 @@ class CheckReport:
             colour = "red" if finding.severity == "error" else "yellow"
             label = styled(f"{finding.severity}: {finding.kind}", colour)
             about = f"{', '.join(finding.tools)}: " if finding.tools else ""
-            click.echo(f"{label}: {options.plain(f'{about}{finding.message}')}")
+            say(f"{label}: {options.plain(f'{about}{finding.message}')}")
         for item in self.lost:
             how = "its own description" if item.by_description is None else "a paraphrase"
             shadows = f"; shadowed by {', '.join(item.shadowed_by)}" if item.shadowed_by else ""
             words = f"; worth adding: {', '.join(item.words_to_add)}" if item.words_to_add else ""
             label = styled("hard to find", "yellow")
             line = f"{item.name}: not by {how}{shadows}{words}"
-            click.echo(f"{label}: {options.plain(line)}")
+            say(f"{label}: {options.plain(line)}")
         if self.retrieval:
             own = sum(item.by_description is not None for item in self.retrieval)
             other = sum(item.by_paraphrase is not None for item in self.retrieval)
             of = len(self.retrieval)
-            click.echo(
-                f"found by their description: {own} of {of}; by paraphrases: {other} of {of}"
-            )
+            say(f"found by their description: {own} of {of}; by paraphrases: {other} of {of}")
         if self.lost:
             count = f"{len(self.lost)} tool" + "s" * (len(self.lost) != 1)
-            click.echo(f"{count} would profit from more words: {options.plain(self.enrich)}")
-        click.echo("costliest definitions:")
+            say(f"{count} would profit from more words: {options.plain(self.enrich)}")
+        say("costliest definitions:")
         for name, cost in self.costliest:
-            click.echo(f"  {cost:>7,} tokens  {options.plain(name)}")
+            say(f"  {cost:>7,} tokens  {options.plain(name)}")
         faults = plural(self.errors, "error")
         warnings = plural(len(self.findings) - self.errors, "warning")
         counted = f"{plural(self.tools, 'tool')}, {plural(self.tokens, 'token')}"
-        click.echo(f"{counted}: {faults}, {warnings}")
+        say(f"{counted}: {faults}, {warnings}")

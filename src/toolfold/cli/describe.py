@@ -9,6 +9,7 @@ import click
 from toolfold._bounds import visible
 from toolfold._signature import signature
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.scope import Scope
 from toolfold.tool import Tool
 
@@ -42,12 +43,12 @@ def command(
         return
     for i, tool in enumerate(tools):
         if i:
-            click.echo()
-        click.echo(options.bold(signature(tool)))
+            say()
+        say(options.bold(signature(tool)))
         if tool.source:
-            click.echo(options.dim(f"from {options.plain(tool.source)}"))
+            say(options.dim(f"from {options.plain(tool.source)}"))
         description = visible(tool.description).replace("\r", "").strip()
-        click.echo(f"\n{description}\n" if description else "")
+        say(f"\n{description}\n" if description else "")
         click.echo(options.json_text(tool.parameters, 2))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +13,8 @@ from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.cli import options
 from toolfold.cli.models import Api, model_options, open_model
+from toolfold.cli.output import say
+from toolfold.cli.progress_bar import progress
 from toolfold.errors import ToolfoldError
 from toolfold.scope import Scope
 from toolfold.settings.words_file import NO_FILE, WORDS_SUFFIX, words_beside
@@ -146,19 +147,9 @@ def _hard_to_find(found: Catalog, opened: options.OpenedTools, *, quiet: bool) -
     # As `check` looks: without the floor, by the tools' own words alone.
     settings = replace(opened.settings, relevance_floor=0.0, enriched="off")
     bridge = Bridge.over(found, settings)
-    with _bar(len(found), "searching for every tool", quiet=quiet) as bar:
-        looked = retrievability(list(found), bridge.search, progress=lambda: bar.update(1))
+    with progress(len(found), "searching for every tool", quiet=quiet) as bar:
+        looked = retrievability(list(found), bridge.search, progress=bar.update)
     return {item.name for item in looked if not item.is_found}
-
-
-def _bar(length: int, label: str, *, quiet: bool) -> Any:
-    def shown(text: str | None) -> str | None:
-        return text
-
-    return click.progressbar(
-        length=length, label=label, file=sys.stderr, hidden=quiet or not sys.stderr.isatty(),
-        item_show_func=shown,
-    )  # fmt: skip
 
 
 def _ask(
@@ -173,7 +164,7 @@ def _ask(
     """Ask about the tools; whatever ends it, what was answered is in the file."""
     from toolfold.enrich import enrich
 
-    with _bar(len(plan.todo), "tools", quiet=quiet) as bar:
+    with progress(len(plan.todo), "tools", quiet=quiet) as bar:
 
         def done(tool: Tool, usage: Usage) -> None:
             bar.update(1, f"{options.plain(tool.name)}  {plan.spent(usage)}")
@@ -189,7 +180,8 @@ def _ask(
         try:
             return asyncio.run(run())
         except KeyboardInterrupt:
-            click.echo("\nwarning: stopped; what was answered is kept", err=True)
+            bar.clear()
+            say("warning: stopped; what was answered is kept", err=True)
             raise click.exceptions.Exit(130) from None
         finally:
             plan.file.close()
@@ -243,7 +235,7 @@ class _Plan:
                 }
             )
             return
-        click.echo(
+        say(
             f"{_count(own.calls, 'call')} for {_count(self._tools, 'tool')} ({self._there} with "
             f"words), about "
             f"{own.prompt:,} tokens read and {own.completion:,} written"
@@ -252,8 +244,8 @@ class _Plan:
         names = [options.plain(tool.name) for tool in self.todo]
         more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
         if names:
-            click.echo(options.dim(f"{', '.join(names[:_NAMED_AT_MOST])}{more}"))
-        click.echo(f"the words would go to {options.plain(str(self.file.path))}")
+            say(options.dim(f"{', '.join(names[:_NAMED_AT_MOST])}{more}"))
+        say(f"the words would go to {options.plain(str(self.file.path))}")
 
     def print_nothing(self, *, as_json: bool) -> None:
         """Say that no tool is to be asked about; what a killed run left is put in place."""
@@ -261,7 +253,7 @@ class _Plan:
         if as_json:
             self.print(as_json=True)
             return
-        click.echo(f"nothing to ask: {self._there} of {self._tools} tools have words")
+        say(f"nothing to ask: {self._there} of {self._tools} tools have words")
 
     def print_report(self, report: EnrichReport, *, as_json: bool) -> None:
         """Say what was done."""
@@ -284,19 +276,19 @@ class _Plan:
                 }
             )
             return
-        click.echo(
+        say(
             f"words for {len(report.written)} of {_count(len(self.todo), 'tool')} in "
             f"{_count(report.calls, 'call')}, "
             f"{self.spent(usage)}"
         )
         if report.refused:
-            click.echo(f"{report.refused} texts were left out: markup, or another tool's name")
+            say(f"{report.refused} texts were left out: markup, or another tool's name")
         for what, names in (("no usable answer", report.unusable), ("failed", report.failed)):
             if names:
                 more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-                click.echo(f"{what}: {options.plain(sorted(names)[0])}{more}", err=True)
+                say(f"{what}: {options.plain(sorted(names)[0])}{more}", err=True)
         if report.written:
-            click.echo(f"read them over: {options.plain(str(self.file.path))}")
+            say(f"read them over: {options.plain(str(self.file.path))}")
 
 
 def _count(number: int, what: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,8 @@ from statistics import fmean
 import click
 
 from toolfold.cli import options
+from toolfold.cli.output import print_table, say
+from toolfold.cli.progress_bar import ProgressBar, progress
 from toolfold.cli.setting_options import setting_option
 from toolfold.demo import CATALOG_FILE
 from toolfold.errors import CatalogError
@@ -28,6 +29,7 @@ from toolfold.evaluation import (
     remember_history,
     split_history,
 )
+from toolfold.evaluation.corpus import Corpus
 from toolfold.evaluation.measure import mean_curve
 from toolfold.memory import Memory
 from toolfold.prompts import plural
@@ -131,7 +133,7 @@ def command(
         except CatalogError as error:
             if len(folders) < 2:
                 raise
-            click.echo(f"warning: left out: {error}", err=True)
+            say(f"warning: left out: {error}", err=True)
             continue
         if corpus.unknown:
             _warn_of_unknown(folder, corpus.unknown)
@@ -141,15 +143,14 @@ def command(
                 config, enabled="on", ranker=ranker, relevance_floor=floor, cache_dir="off"
             )
             settings = with_words_beside(settings, Path(folder) / "tools.jsonl")
-            told += [measure_answers(corpus, settings)] if answers else []
-            named = [measure_prefetch(corpus, settings, m) for m in PREFETCHES if prefetch]
-            ahead += named
-            label = f"{corpus.name} {ranker or ''}"
-            with click.progressbar(
-                length=len(corpus.requests), label=label, file=sys.stderr,
-                hidden=as_json or not sys.stderr.isatty(),
-            ) as bar:  # fmt: skip
-                result = measure(corpus, settings, progress=lambda: bar.update(1))
+            passes = 1 + answers + len(PREFETCHES) * prefetch
+            label = f"{options.plain(corpus.name)} {ranker or ''}".rstrip()
+            with progress(passes * len(corpus.requests), label, quiet=as_json) as bar:
+                modes = PREFETCHES if prefetch else ()
+                told += _answered(corpus, settings, bar) if answers else []
+                named = [measure_prefetch(corpus, settings, m, progress=bar.update) for m in modes]
+                ahead += named
+                result = measure(corpus, settings, progress=bar.update)
             results.append(result)
             rows.append({**result.as_json(), **_of_answers(told), **_of_prefetch(named)})
             if as_json:
@@ -161,6 +162,10 @@ def command(
             _print_curve(results)
         _print_answers(told)
         _print_prefetch(ahead)
+
+
+def _answered(corpus: Corpus, settings: Settings, bar: ProgressBar) -> list[AnswerResult]:
+    return [measure_answers(corpus, settings, progress=bar.update)]
 
 
 def _earlier(compare: tuple[str, ...], page: str | None) -> dict[str, list[dict[str, Json]]]:
@@ -193,7 +198,10 @@ def _measure_history(
                 f"`{folder}` has no requests before or none after `--history {history}`",
                 hint="give a split that it has, or a share, as 60%",
             )
-        result = measure_history(before, after.drawn(limit, None, seed), settings)
+        after = after.drawn(limit, None, seed)
+        count = len(before.requests) + len(after.requests)
+        with progress(count, options.plain(after.name), quiet=as_json) as bar:
+            result = measure_history(before, after, settings, progress=bar.update)
         if as_json:
             click.echo(json.dumps(result.as_json(), ensure_ascii=False))
         for point in result.points:
@@ -204,7 +212,7 @@ def _measure_history(
                  _between(point.interval_5), false]
             )  # fmt: skip
     if not as_json:
-        options.print_table(rows)
+        print_table(rows)
 
 
 def _keep_history(
@@ -227,7 +235,7 @@ def _keep_history(
         for folder in folders or (str(CATALOG_FILE.parent),):
             before, _ = split_history(load_corpus(folder, queries=queries), history, seed)
             count += remember_history(before, settings, memory)
-    click.echo(f"{plural(count, 'request')} kept in `{options.plain(keep)}`", err=True)
+    say(f"{plural(count, 'request')} kept in `{options.plain(keep)}`", err=True)
 
 
 def _between(interval: tuple[float, float] | None) -> str:
@@ -259,8 +267,8 @@ def _print_prefetch(ahead: list[PrefetchResult]) -> None:
             having = {head: [m[head] for m in own if head in m] for head in heads}
             means = {head: fmean(values) for head, values in having.items()}
             rows.append([f"mean {mode}", *_told(means, heads)])
-    click.echo("\nwhat naming tools behind the user's message saves")
-    options.print_table(rows)
+    say("\nwhat naming tools behind the user's message saves")
+    print_table(rows)
 
 
 def _told(metrics: Mapping[str, float], heads: Iterable[str]) -> list[str]:
@@ -275,8 +283,8 @@ def _print_answers(told: list[AnswerResult]) -> None:
     heads = list(dict.fromkeys(key for result in told for key in result.metrics))
     rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
     rows += ([f"{r.corpus} {r.ranker}", *_told(r.metrics, heads)] for r in told)
-    click.echo("\nwhat the answers hold and cost")
-    options.print_table(rows)
+    say("\nwhat the answers hold and cost")
+    print_table(rows)
 
 
 def _draw(
@@ -301,7 +309,7 @@ def _warn_of_unknown(folder: str, unknown: tuple[str, ...]) -> None:
     first, *others = unknown
     more = f" and {len(others)} more" if others else ""
     lacks = f"`{folder}` lacks the gold tool {first!r}{more}"
-    click.echo(f"warning: {lacks}: counted as not found", err=True)
+    say(f"warning: {lacks}: counted as not found", err=True)
 
 
 def _read_run(file: str) -> list[dict[str, Json]]:
@@ -327,12 +335,12 @@ def _print_curve(results: list[Result]) -> None:
     for ranker in dict.fromkeys(result.ranker for result in results):
         points = mean_curve([result.curve for result in results if result.ranker == ranker])
         if not points:
-            click.echo(f"{ranker} has no probabilities, so no floor")
+            say(f"{ranker} has no probabilities, so no floor")
             continue
         rows = [["floor", "recall@5", "false_hit"]]
         rows += [[f"{p.floor:.2f}", *_shown((p.recall, p.false_hit_rate))] for p in points]
-        click.echo(f"\n{ranker}")
-        options.print_table(rows)
+        say(f"\n{ranker}")
+        print_table(rows)
 
 
 def _print(results: list[Result], by_category: bool) -> None:
@@ -345,19 +353,17 @@ def _print(results: list[Result], by_category: bool) -> None:
         for category, metrics in result.categories.items() if by_category else ():
             aside.append(len(rows))
             rows.append([f"  {category}", *_cells(metrics), *("" for _ in times)])
-    options.print_table(rows, aside=aside)
+    print_table(rows, aside=aside)
     for ranker in dict.fromkeys(result.ranker for result in results):
         own = [r.metrics["recall@5"] for r in results if r.ranker == ranker]
         told = [value for value in own if value is not None]
         if len(told) > 1:
-            click.echo(
-                f"mean recall@5 of {ranker} over {len(told)} corpora: {sum(told) / len(told):.4f}"
-            )
+            say(f"mean recall@5 of {ranker} over {len(told)} corpora: {sum(told) / len(told):.4f}")
     for result in results:
         if result.interval:
             low, high = result.interval
             label = f"{result.corpus} {result.ranker}"
-            click.echo(options.dim(f"{label}: recall@5 between {low:.3f} and {high:.3f} (95 %)"))
+            say(options.dim(f"{label}: recall@5 between {low:.3f} and {high:.3f} (95 %)"))
 
 
 def _cells(metrics: Mapping[str, float | None]) -> list[str]:

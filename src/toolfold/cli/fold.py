@@ -9,6 +9,7 @@ import click
 
 from toolfold._terminal import styled
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.cli.setting_options import setting_options
 from toolfold.fold import Folded, fold
 from toolfold.scope import Scope
@@ -97,7 +98,7 @@ def _changes(folded: Folded) -> tuple[list[str], list[str]]:
 
 
 def _print(folded: Folded) -> None:
-    click.echo(str(folded.report))
+    say(str(folded.report))
     click.echo(options.json_text(folded.tools, 2))
 
 
@@ -106,9 +107,7 @@ def _print_diff(folded: Folded) -> None:
     seen = {tool.name for entry in read(folded.tools) for tool in entry.tools}
     for name in left:
         stays = folded.catalog[name].wire_name in seen or name in seen
-        click.echo(
-            styled(f"{'~' if stays else '-'} {options.plain(name)}", "yellow" if stays else "red")
-        )
+        say(styled(f"{'~' if stays else '-'} {options.plain(name)}", "yellow" if stays else "red"))
     for name in entered:
-        click.echo(styled(f"+ {options.plain(name)}", "green"))
-    click.echo(str(folded.report))
+        say(styled(f"+ {options.plain(name)}", "green"))
+    say(str(folded.report))

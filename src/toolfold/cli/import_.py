@@ -9,6 +9,7 @@ import click
 
 from toolfold._terminal import styled
 from toolfold.cli import options
+from toolfold.cli.output import say
 
 if TYPE_CHECKING:
     from toolfold.setup.client_programs import ClientProgram, Machine
@@ -86,13 +87,13 @@ def _show(plan: ImportPlan, machine: Machine) -> None:
         title = options.bold(location.client.title)
         where = options.dim(shown_path(location.path, machine))
         project = options.dim(" (this folder)") if location.scope == "project" else ""
-        click.echo(f"{title}  {where}{project}")
+        say(f"{title}  {where}{project}")
         for item in _taken_from(plan, found):
-            click.echo(f"  {options.plain(item.candidate.name)}  {options.dim(_fate(item))}")
+            say(f"  {options.plain(item.candidate.name)}  {options.dim(_fate(item))}")
         if found.has_toolfold:
-            click.echo(f"  {options.dim('toolfold itself is there')}")
+            say(f"  {options.dim('toolfold itself is there')}")
         if found.problem:
-            click.echo(f"  {styled('not read', 'yellow')}: {options.plain(str(found.problem))}")
+            say(f"  {styled('not read', 'yellow')}: {options.plain(str(found.problem))}")
 
 
 def _fate(item: Taken) -> str:
@@ -113,24 +114,24 @@ def _tell(plan: ImportPlan, machine: Machine, copy: Path | None) -> None:
     where = shown_path(plan.target, machine)
     count = len(plan.added)
     if not plan.taken:
-        click.echo("no MCP servers were found", err=True)
-        click.echo(f"write them under `mcpServers` in {where}, or see --help", err=True)
+        say("no MCP servers were found", err=True)
+        say(f"write them under `mcpServers` in {where}, or see --help", err=True)
     elif not count:
-        click.echo(f"{where} has them all", err=True)
+        say(f"{where} has them all", err=True)
     else:
-        click.echo(f"wrote {count} server{'s' if count > 1 else ''} to {where}", err=True)
+        say(f"wrote {count} server{'s' if count > 1 else ''} to {where}", err=True)
     if copy is not None:
-        click.echo(f"what was there is in {shown_path(copy, machine)}", err=True)
+        say(f"what was there is in {shown_path(copy, machine)}", err=True)
     if plan.variables:
         names = ", ".join(plan.variables)
-        click.echo(f"set {names}: the client keeps what they hold to itself", err=True)
+        say(f"set {names}: the client keeps what they hold to itself", err=True)
     if plan.elsewhere:
-        click.echo(
+        say(
             f"{plan.elsewhere} more belong to other folders: run this in them to take them over",
             err=True,
         )
     if count:
-        click.echo("next: toolfold search 'what you want to do'", err=True)
+        say("next: toolfold search 'what you want to do'", err=True)
 
 
 def _object(plan: ImportPlan, *, written: bool, copy: Path | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _list(machine: Machine, *, as_json: bool) -> None:
         plural = "" if row["servers"] == 1 else "s"
         own = f", {row['servers']} server{plural} of its own" if row["servers"] else ""
         where = options.dim(shown_path(Path(row["file"]), machine))
-        click.echo(f"{row['client']:<{width}}  {state}{own}  {where}")
+        say(f"{row['client']:<{width}}  {state}{own}  {where}")
 
 
 def _tell(
@@ -161,23 +162,23 @@ def _tell(
     where = shown_path(change.location.path, machine)
     if not change.is_needed:
         state = "is not in" if undo else "is already in"
-        click.echo(f"{change.name} {state} {where}", err=True)
+        say(f"{change.name} {state} {where}", err=True)
         for name in change.named:
-            click.echo(f"`{name}` there starts toolfold: --name {name} takes it out", err=True)
+            say(f"`{name}` there starts toolfold: --name {name} takes it out", err=True)
         return
     verb = "would write" if dry_run else "wrote"
-    click.echo(f"{verb} {where}", err=True)
+    say(f"{verb} {where}", err=True)
     if copy is not None:
-        click.echo(f"what was there is in {shown_path(copy, machine)}", err=True)
+        say(f"what was there is in {shown_path(copy, machine)}", err=True)
     _tell_servers(change, machine, client)
     if change.variables:
         names = ", ".join(change.variables)
-        click.echo(
+        say(
             f"the servers read {names} from the environment, which {client.title} must have",
             err=True,
         )
     if not dry_run:
-        click.echo(f"next: {client.after}", err=True)
+        say(f"next: {client.after}", err=True)
 
 
 def _tell_servers(change: Change, machine: Machine, client: ClientProgram) -> None:
@@ -185,16 +186,14 @@ def _tell_servers(change: Change, machine: Machine, client: ClientProgram) -> No
 
     if change.others:
         names = ", ".join(change.others)
-        click.echo(
-            f"{client.title} still starts {names} by itself; --only takes them out", err=True
-        )
+        say(f"{client.title} still starts {names} by itself; --only takes them out", err=True)
     if change.gone:
-        click.echo(f"taken out: {', '.join(change.gone)}", err=True)
+        say(f"taken out: {', '.join(change.gone)}", err=True)
     if change.back:
-        click.echo(f"back again: {', '.join(change.back)}", err=True)
+        say(f"back again: {', '.join(change.back)}", err=True)
     if change.kept_in is not None:
         kept = shown_path(change.kept_in, machine)
-        click.echo(f"the servers that were taken out are in {kept}", err=True)
+        say(f"the servers that were taken out are in {kept}", err=True)
 
 
 def _object(change: Change, copy: Path | None, *, written: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import click
 from toolfold._bounds import first_sentence
 from toolfold._json_values import compact
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.prompts import plural
 from toolfold.tokens import estimate
 from toolfold.wire import write
@@ -50,8 +51,8 @@ def command(
     for row in rows:
         by_source.setdefault(str(row["source"] or "no source"), []).append(row)
     for source, own in by_source.items():
-        click.echo(f"{options.bold(options.plain(source))} {options.dim(f'({len(own)})')}")
+        say(f"{options.bold(options.plain(source))} {options.dim(f'({len(own)})')}")
         for row in own:
-            click.echo(f"  {options.plain(str(row['name']))}  {options.dim(str(row['summary']))}")
+            say(f"  {options.plain(str(row['name']))}  {options.dim(str(row['summary']))}")
     tokens = sum(int(str(row["tokens"])) for row in rows)
-    click.echo(f"{plural(len(rows), 'tool')}, about {plural(tokens, 'token')}")
+    say(f"{plural(len(rows), 'tool')}, about {plural(tokens, 'token')}")

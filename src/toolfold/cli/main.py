@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import keyword
 import logging
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
-from toolfold._terminal import styled, wants_colour
+from toolfold._terminal import keep_writable, styled, wants_colour
+from toolfold.cli.help import HelpContext, with_help
+from toolfold.cli.output import say
 from toolfold.errors import CatalogError, ConfigError, ToolfoldError
 
 __all__ = ["main"]
@@ -40,8 +44,14 @@ _COMMANDS = {
 }
 
 
+class _ReaderLeftError(Exception):
+    """Nobody reads standard output any more."""
+
+
 class LazyGroup(click.Group):
     """Commands that are imported when they are run, so that help is quick."""
+
+    context_class = HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -52,7 +62,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        return import_module(f"toolfold.cli.{module}").command
+        return with_help(import_module(f"toolfold.cli.{module}").command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,8 +84,21 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(sorted(_COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; where whoever reads it has enough (`toolfold list | head`), end well."""
+        try:
+            returned = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still to be flushed at the end has nowhere to go either.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise _ReaderLeftError from None
+        return returned
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, turning errors into `error:` and `hint:` on standard error."""
+        keep_writable(sys.stdout, sys.stderr)
         try:
             returned = super().main(*args, **{**kwargs, "standalone_mode": False})
             if isinstance(returned, int):  # a command that ended with an exit code
@@ -97,9 +120,7 @@ class LazyGroup(click.Group):
             _fail(error.message, error.hint, 2)
         except ToolfoldError as error:
             _fail(error.message, error.hint, 1)
-        except BrokenPipeError:
-            # The reader has what it wanted (`toolfold list | head`).
-            sys.stderr.close()
+        except _ReaderLeftError:
             sys.exit(0)
 
 
@@ -112,9 +133,9 @@ def _fail(message: str, hint: str | None, code: int) -> None:
     from toolfold.invisible import shown
 
     # A name that somebody else wrote may stand in either.
-    click.echo(f"{styled('error', 'red', 'bold')}: {shown(message)}", err=True)
+    say(f"{styled('error', 'red', 'bold')}: {shown(message)}", err=True)
     if hint:
-        click.echo(f"\n{styled('hint', 'cyan')}: {shown(hint)}", err=True)
+        say(f"\n{styled('hint', 'cyan')}: {shown(hint)}", err=True)
     sys.exit(code)
 
 

@@ -16,6 +16,8 @@ import click
 
 from toolfold._files import replacing
 from toolfold.cli import options
+from toolfold.cli.output import print_table, say
+from toolfold.cli.progress_bar import progress
 from toolfold.errors import ConfigError, ToolfoldError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ _TOOLS_SHOWN = 20
 _LINE_LIMIT = 64 * 1024
 _LINES_AT_MOST = 1_000_000
 _DAY = 86_400.0
+_AT_ONCE = 25
 _HEADER = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal", ".damaged")
 
@@ -124,7 +127,7 @@ def export(file: Path, out: str | None, principal: str | None, tool: str | None)
         raise ConfigError(
             f"cannot write `{out}`: {error.strerror}", hint="give another file with --out"
         ) from None
-    click.echo(f"{_count(len(lines), 'record')} to {options.plain(out)}", err=True)
+    say(f"{_count(len(lines), 'record')} to {options.plain(out)}", err=True)
 
 
 @command.command("import", short_help="Take in what another memory exported")
@@ -161,8 +164,10 @@ def import_(file: Path, source: str, principal: str | None, dry_run: bool, as_js
             ) from None
         lines.append(line)
     if not dry_run:
-        with _opened(file, made=True) as memory:
-            memory.imported(lines, principal)
+        with _opened(file, made=True) as memory, progress(len(lines), "kept", quiet=as_json) as bar:
+            for start in range(0, len(lines), _AT_ONCE):
+                bar.update(memory.imported(lines[start : start + _AT_ONCE], principal))
+                _refuse_problem(memory, file)
             _refuse_problem(memory, file)
     if as_json:
         told = {"records": len(lines), "tools": len(tools), "kept": not dry_run}
@@ -170,7 +175,7 @@ def import_(file: Path, source: str, principal: str | None, dry_run: bool, as_js
         return
     did = "would be kept" if dry_run else "kept"
     about = f"{_count(len(lines), 'record')} of {_count(len(tools), 'tool')}"
-    click.echo(f"{about} {did} in {options.plain(str(file))}")
+    say(f"{about} {did} in {options.plain(str(file))}")
 
 
 @command.command("clear", short_help="Forget for good what is remembered")
@@ -364,7 +369,7 @@ def _say_forgotten(file: Path, gone: int, *, as_json: bool) -> None:
     if as_json:
         options.print_json({"file": str(file), "forgotten": gone})
     else:
-        click.echo(f"forgot {_count(gone, 'record')}")
+        say(f"forgot {_count(gone, 'record')}")
 
 
 def _object(file: Path, summary: MemorySummary) -> dict[str, object]:
@@ -383,25 +388,25 @@ def _object(file: Path, summary: MemorySummary) -> dict[str, object]:
 
 
 def _print(file: Path, summary: MemorySummary) -> None:
-    click.echo(options.plain(str(file)))
+    say(options.plain(str(file)))
     if not summary.requests or summary.oldest is None or summary.newest is None:
-        click.echo("nothing is remembered yet")
+        say("nothing is remembered yet")
         return
     of = f" of {_count(summary.principals, 'caller')}" if summary.principals > 1 else ""
-    click.echo(
+    say(
         f"{_count(summary.requests, 'request')}{of} led to {_count(len(summary.tools), 'tool')}; "
         f"{_count(summary.worked, 'call')} worked, {summary.failed:,} did not; "
         f"{_day(summary.oldest)} to {_day(summary.newest)}"
     )
-    click.echo(f"weight {summary.weight:g}: {summary.why}")
+    say(f"weight {summary.weight:g}: {summary.why}")
     rows = [["tool", "requests", "worked", "failed", "last"]]
     rows += [
         [options.plain(t.name), f"{t.requests:,}", f"{t.worked:,}", f"{t.failed:,}", _day(t.last)]
         for t in summary.tools[:_TOOLS_SHOWN]
     ]
-    options.print_table(rows)
+    print_table(rows)
     if len(summary.tools) > _TOOLS_SHOWN:
-        click.echo(options.dim(f"and {len(summary.tools) - _TOOLS_SHOWN} more: see --json"))
+        say(options.dim(f"and {len(summary.tools) - _TOOLS_SHOWN} more: see --json"))
 
 
 def _day(moment: float) -> str:

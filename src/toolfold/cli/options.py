@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,9 @@ import click
 
 from toolfold._bounds import one_line
 from toolfold._suggestions import names_like
-from toolfold._terminal import ERASE_LINE, styled, table
+from toolfold._terminal import ERASE_LINE, can_move, fitted, styled, width_of
 from toolfold.catalog import Catalog
+from toolfold.cli.output import say
 from toolfold.errors import ConfigError, UnknownToolError
 from toolfold.invisible import shown
 from toolfold.scope import Scope
@@ -190,7 +191,7 @@ def open_tools(file: str | None, config: str | None, **arguments: Any) -> Opened
     if found.has_tools:
         return OpenedTools(found.settings, None, found)
     _refuse_without_tools(found, is_named=bool(config or os.environ.get("TOOLFOLD_CONFIG")))
-    click.echo(f"`{found.path}` has settings alone: these are the demo's tools", err=True)
+    say(f"`{found.path}` has settings alone: these are the demo's tools", err=True)
     return OpenedTools(found.settings, None, None)
 
 
@@ -231,17 +232,17 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
     if not quiet:
         say_what_is_missing(listed.failed, listed.waiting)
         for note in listed.notes:
-            click.echo(f"warning: {plain(note)}", err=True)
+            say(f"warning: {plain(note)}", err=True)
     return listed
 
 
 def say_what_is_missing(failed: Iterable[ServerStatus], waiting: int) -> None:
     """Say on standard error which servers could not be reached, and how many tools wait."""
     for status in failed:
-        click.echo(f"warning: server {status.name!r} failed: {status.error}", err=True)
+        say(f"warning: server {status.name!r} failed: {status.error}", err=True)
     if waiting:
         wait = "tool waits" if waiting == 1 else "tools wait"
-        click.echo(f"{waiting} {wait} for approval: see `toolfold trust`", err=True)
+        say(f"{waiting} {wait} for approval: see `toolfold trust`", err=True)
 
 
 @contextmanager
@@ -272,10 +273,11 @@ def hushed() -> Generator[None]:
 
 def show_progress(status: ServerStatus, done: int, count: int) -> None:
     """Say on a terminal how many servers have started."""
-    if sys.stderr.isatty():
+    if can_move(sys.stderr):
         end = "" if done < count else ERASE_LINE
-        line = f"{ERASE_LINE}{done} of {count} servers: {plain(status.name)} {status.state}"
-        click.echo(f"{line}{end}", nl=False, err=True)
+        line = f"{done} of {count} servers: {plain(status.name)} {status.state}"
+        line = fitted(line, (width_of(sys.stderr) or 80) - 1)
+        click.echo(f"{ERASE_LINE}{line}{end}", nl=False, err=True)
 
 
 def open_settings(config: str | None, **arguments: Any) -> Settings:
@@ -306,7 +308,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
     So no stranger's text moves the cursor or turns a line around, and half a character, which
     fits no encoding, can be written.
     """
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    can_write = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, indent=indent, ensure_ascii=not can_write)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
@@ -315,21 +318,6 @@ def json_text(value: Any, indent: int | None = None) -> str:
 def plain(text: str) -> str:
     """Return a stranger's name or line as one line, what cannot be seen in it written out."""
     return one_line(shown(text), _LINE_LIMIT)
-
-
-def print_table(
-    rows: Sequence[Sequence[str]], *, words: int = 1, aside: Sequence[int] = ()
-) -> None:
-    """Print a table whose first row is its heads.
-
-    Args:
-        rows: The cells of each row.
-        words: How many columns, from the left, hold words and not numbers.
-        aside: The places of rows that stand back.
-    """
-    for place, line in enumerate(table(rows, words=words)):
-        style = bold if place == 0 else dim if place in aside else str
-        click.echo(style(shown(line)))
 
 
 def bold(text: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolfold.cli import options
+from toolfold.cli.output import print_table, say
+from toolfold.cli.progress_bar import progress
 from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,9 +92,13 @@ def command(
     known = options.read_memory(memory)
     results: list[Replayed] = []
     if files or not growth:
-        for file in files or sorted(map(str, TRACES.glob("*.jsonl"))):
-            trace = read_trace(file, tools, core)
-            results += [replay(trace, arm, limits, known) for arm in chosen]
+        named = files or sorted(map(str, TRACES.glob("*.jsonl")))
+        with progress(len(named) * len(chosen), "replayed", quiet=as_json) as bar:
+            for file in named:
+                trace = read_trace(file, tools, core)
+                for arm in chosen:
+                    results.append(replay(trace, arm, limits, known))
+                    bar.update(1, options.plain(f"{trace.name} {arm.name}"))
     if as_json:
         value = {"results": [result.as_json() for result in results]}
         options.print_json({**value, "growth": grown.as_json()} if grown else value)
@@ -159,7 +165,7 @@ def _print(results: Sequence[Replayed]) -> None:
         ]
         for result in shown
     ]
-    options.print_table([heads, *rows], words=2)
+    print_table([heads, *rows], words=2)
     by_name = {total.strategy: total for total in totals}
     plain = by_name.get("bridge")
     for name, what in (
@@ -170,7 +176,7 @@ def _print(results: Sequence[Replayed]) -> None:
         if plain and ahead and plain.usage.prompt:
             saved = plain.round_trips - ahead.round_trips
             more = ahead.usage.prompt - plain.usage.prompt
-            click.echo(
+            say(
                 f"{what} saves {saved:,} of {plain.round_trips:,} round trips; tokens read: "
                 f"{more / plain.usage.prompt:+.1%}"
             )
@@ -207,9 +213,9 @@ def _print_growth(grown: Growth) -> None:
         [str(turn), *(f"{line[turn - 1]:,}" for line in lines.values())]
         for turn in sorted({1, *range(5, last, 5), last})
     ]
-    options.print_table([["turn", *lines], *rows], words=0)
+    print_table([["turn", *lines], *rows], words=0)
     discovery = max(grown.folded.discoveries)
-    click.echo(
+    say(
         f"at most {discovery:,} tokens of searches' answers in a prompt; the budget is "
         f"{grown.budget:,}"
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolfold.cli.output import say
 from toolfold.cli.proxy import proxy_config_option, save_option, upstream_option
 from toolfold.cli.setting_options import setting_option
 from toolfold.settings import Settings
@@ -68,10 +69,10 @@ def command(
     try:
         ended = run_command(command, loaded, how, named=named)
     except FileNotFoundError:
-        click.echo(f"error: there is no program `{command[0]}`", err=True)
+        say(f"error: there is no program `{command[0]}`", err=True)
         sys.exit(_NOT_FOUND)
     except PermissionError:
-        click.echo(f"error: `{command[0]}` cannot be started", err=True)
+        say(f"error: `{command[0]}` cannot be started", err=True)
         sys.exit(_NOT_STARTED)
     if not quiet:
         click.echo(ended.summary, err=True)

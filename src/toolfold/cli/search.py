@@ -13,6 +13,7 @@ from toolfold.answer import Answer, Hit
 from toolfold.bridge import NEEDS_AT_MOST, Bridge
 from toolfold.catalog import Catalog
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.cli.setting_options import setting_option, setting_options
 from toolfold.scope import Scope
 from toolfold.session import Session
@@ -94,16 +95,16 @@ def command(
         _print_need(need, own, bridge, explain=explain, is_one=len(needs) == 1)
     beside = [options.plain(hit.name) for hit in answer.hits if hit.shown == "companion"]
     if beside:
-        click.echo(f"{options.dim('may be needed too:')} {', '.join(beside)}")
+        say(f"{options.dim('may be needed too:')} {', '.join(beside)}")
     for need in missed:
         about = f" {options.plain(need)!r}" if len(needs) > 1 else ""
-        click.echo(f"no tool matches{about} ({len(found)} searched)", err=True)
+        say(f"no tool matches{about} ({len(found)} searched)", err=True)
         if need in nearest:
             hit, floor = nearest[need], settings.relevance_floor
             below = f"probability {hit.score:.2f}, below the floor of {floor:g}"
-            click.echo(f"nearest: {options.plain(hit.name)} ({below})", err=True)
+            say(f"nearest: {options.plain(hit.name)} ({below})", err=True)
     if len(needs) > len(by_need):
-        click.echo(f"{len(needs) - len(by_need)} further needs were not searched", err=True)
+        say(f"{len(needs) - len(by_need)} further needs were not searched", err=True)
 
 
 def _of(need: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -144,18 +145,18 @@ def _print_need(
     """Print the hits of one need, under its text where it is not the only one."""
     if bridge.is_weak(hits):
         about = "" if is_one else f" for {options.plain(need)!r}"
-        click.echo(f"no close match{about}; nearest:")
+        say(f"no close match{about}; nearest:")
     elif hits and not is_one:
-        click.echo(f"{options.plain(need)}:")
+        say(f"{options.plain(need)}:")
     for place, hit in enumerate(hits, 1):
         in_full = hit.shown == "signature"
         words = "" if in_full else few_words(hit.tool.description, hit.tool.name)
         about = "" if in_full else f"  by name{f': {options.plain(words)}' if words else ''}"
         name = options.bold(options.plain(hit.name))
-        click.echo(f"{place}. {name}  {options.dim(f'{hit.score:.3f}{about}')}")
+        say(f"{place}. {name}  {options.dim(f'{hit.score:.3f}{about}')}")
         if in_full:
-            click.echo(f"   {hit.signature}")
+            say(f"   {hit.signature}")
         if in_full and hit.summary:
-            click.echo(f"   {options.dim(hit.summary)}")
+            say(f"   {options.dim(hit.summary)}")
         if explain:
-            click.echo(f"   why: {options.plain(bridge.explain(hit))}")
+            say(f"   why: {options.plain(bridge.explain(hit))}")

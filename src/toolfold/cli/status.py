@@ -13,6 +13,7 @@ import click
 
 from toolfold._terminal import Style, columns, padded, styled
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.errors import ConfigError
 from toolfold.prompts import plural
 from toolfold.tool import Json, is_array, is_object
@@ -52,10 +53,10 @@ def command(config: str | None, state_dir: str | None, as_json: bool) -> None:
         options.print_json({"gateways": [_as_json(gateway) for gateway in found]})
     elif found:
         for place, gateway in enumerate(found):
-            click.echo("\n" * (place > 0) + "\n".join(_lines(gateway)))
+            say("\n" * (place > 0) + "\n".join(_lines(gateway)))
     else:
         where = " and ".join(f"`{folder}`" for folder in folders)
-        click.echo(
+        say(
             f"no gateway runs with its state in {options.plain(where)}; one with a `state_dir` "
             "of its own is found with --config FILE or --state-dir DIR",
             err=True,
@@ -78,7 +79,7 @@ def state_folders(config: str | None, state_dir: str | None = None) -> list[Path
     except ConfigError as error:
         if os.environ.get("TOOLFOLD_CONFIG"):
             raise
-        click.echo(f"warning: {options.plain(error.message)}: it is passed over", err=True)
+        say(f"warning: {options.plain(error.message)}: it is passed over", err=True)
         found = own
     return list(dict.fromkeys((found, own)))
 

@@ -14,6 +14,7 @@ import click
 
 from toolfold._terminal import Style, styled
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.errors import ToolfoldError, UnknownToolError
 from toolfold.invisible import shown
 from toolfold.serve.trust import verdicts as trust
@@ -231,7 +232,7 @@ def forget(
     if as_json:
         options.print_json({"forgotten": [item.tool for item in found]})
     else:
-        click.echo(f"forgot {_count(len(found))}")
+        say(f"forgot {_count(len(found))}")
 
 
 def _open(config: str | None, state_dir: str | None) -> Opened:
@@ -320,27 +321,27 @@ def _list(known: Sequence[FoundTools], mode: str | None, *, as_json: bool) -> No
         options.print_json({"mode": mode, **counts, "waiting": [_object(f) for f in waiting]})
         return
     if mode == "off":
-        click.echo("trust is off; set `trust: changes` or `trust: all` under `serve`", err=True)
+        say("trust is off; set `trust: changes` or `trust: all` under `serve`", err=True)
     by_server: dict[str, list[FoundTools]] = {}
     for item in waiting:
         by_server.setdefault(item.server, []).append(item)
     for server, own in by_server.items():
-        click.echo(f"{options.bold(shown(server, _NAME_LIMIT))} {options.dim(f'({len(own)})')}")
+        say(f"{options.bold(shown(server, _NAME_LIMIT))} {options.dim(f'({len(own)})')}")
         for item in own:
             _line(item)
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
-        click.echo(f"{_count(len(waiting))} {verb}: `toolfold trust show NAME`", err=True)
+        say(f"{_count(len(waiting))} {verb}: `toolfold trust show NAME`", err=True)
     else:
-        click.echo(f"no tool waits ({len(known)} known)", err=True)
+        say(f"no tool waits ({len(known)} known)", err=True)
 
 
 def _line(item: FoundTools) -> None:
     waiting = item.entry.waiting
     if waiting is not None:
-        click.echo(f"  {item.shown_name}  {options.dim(waiting.reason)}")
+        say(f"  {item.shown_name}  {options.dim(waiting.reason)}")
         for mark in waiting.marks:
-            click.echo(f"    {styled('note', 'yellow')}: {mark}")
+            say(f"    {styled('note', 'yellow')}: {mark}")
 
 
 def _show(item: FoundTools) -> None:
@@ -349,13 +350,13 @@ def _show(item: FoundTools) -> None:
     if waiting is not None and waiting.is_rejected:
         state += ", rejected"
     name = waiting.fingerprint if waiting else approved.fingerprint if approved else ""
-    click.echo(f"{options.bold(item.shown_name)}  {options.dim(f'{state}, {name[:12]}')}")
+    say(f"{options.bold(item.shown_name)}  {options.dim(f'{state}, {name[:12]}')}")
     colours: dict[str, Style] = {"-": "red", "+": "green"}
     for line in trust.entry_difference(item.entry).splitlines():
         colour = colours.get(line[2:3]) if line.startswith("  ") else None
-        click.echo(styled(line, colour) if colour else line)
+        say(styled(line, colour) if colour else line)
     for mark in waiting.marks if waiting else ():
-        click.echo(f"{styled('note', 'yellow')}: {mark}")
+        say(f"{styled('note', 'yellow')}: {mark}")
 
 
 def _object(item: FoundTools) -> dict[str, Any]:
@@ -386,7 +387,7 @@ def _report(
     if as_json:
         options.print_json({done: count, "changed": changed})
     else:
-        click.echo(f"{done} {_count(count)}")
+        say(f"{done} {_count(count)}")
     if changed:
         raise ToolfoldError(
             f"changed again in the meantime: {', '.join(changed)}",
