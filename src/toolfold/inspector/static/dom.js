@@ -50,12 +50,23 @@ export function seconds(value) {
   return value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(value < 10 ? 1 : 0)} s`;
 }
 
-// Called again within the time, only the last call counts.
-export function settled(milliseconds, act) {
-  let timer;
-  return (...values) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => act(...values), milliseconds);
+// Begun at once; called again while it is under way, it is begun once more afterwards. So the
+// first letter does not wait, and the last one is never passed over.
+export function latest(act) {
+  let under = false;
+  let again = false;
+  return async () => {
+    again = true;
+    if (under) return;
+    under = true;
+    try {
+      while (again) {
+        again = false;
+        await act();
+      }
+    } finally {
+      under = false;
+    }
   };
 }
 

@@ -1,7 +1,7 @@
 // What a model would see of the catalog under each strategy and for each model; the gate as a
 // slider.
 
-import { choice, copying, failure, field, h, head, meter, number, panel, pretty, saved, segments, settled, show, table, tag } from "./dom.js";
+import { choice, copying, failure, field, h, head, latest, meter, number, panel, pretty, saved, segments, show, table, tag } from "./dom.js";
 import { ask, remember, say } from "./page.js";
 
 const WINDOWS = [4096, 8192, 16384, 32768, 65536, 131072, 200000, 262144, 400000, 524288, 1000000, 2000000];
@@ -23,6 +23,9 @@ export function foldView(main, page) {
   const state = Object.keys(page.values).length ? page.values : kept;
   kept = state;
   const seen = h("div", { class: "stack" });
+  const ways = h("section", { class: "panel ways" }, h("h3", {}, "Every strategy, on these tools"), h("p", { class: "soft" }, "Folding …"));
+  let rows = null;
+  let last = null;
   let asked = 0;
   const options = () => {
     const given = Object.fromEntries(NAMES.map((name) => [name, state[name]]));
@@ -33,16 +36,25 @@ export function foldView(main, page) {
     const own = (asked += 1);
     remember("fold", [], state);
     try {
-      const [found, all] = await Promise.all([ask("fold", options()), ask("strategies", options())]);
+      const found = await ask("fold", options());
       if (own !== asked) return;
-      show(seen, report(found, page), strategies(all.rows, found, pick), guidance(found), sent(found));
+      show(seen, report(found), ways, guidance(found), sent(found));
       follow(found.report.context_length);
       say(found.says);
+      last = found;
+      if (rows) show(ways, strategies(rows, found, pick));
+      compare();
     } catch (error) {
       if (own === asked) show(seen, failure(error));
     }
   };
-  const soon = settled(60, draw);
+  const soon = latest(draw);
+  // Every strategy takes a moment where there are thousands of tools: what was asked for first.
+  const compare = latest(async () => {
+    const all = await ask("strategies", options()).catch(() => null);
+    rows = all?.rows;
+    if (rows) show(ways, strategies(rows, last, pick));
+  });
   const set = (name) => (value) => {
     state[name] = value;
     soon();
@@ -52,7 +64,7 @@ export function foldView(main, page) {
     state.api = row.api ?? "";
     strategy.value = row.strategy;
     api.value = state.api;
-    draw();
+    soon();
   };
   const strategy = choice(page.catalog.strategies, state.strategy ?? page.catalog.settings.strategy, set("strategy"));
   const api = choice(["", ...page.catalog.apis], state.api ?? "", set("api"), APIS);
@@ -125,7 +137,7 @@ export function foldView(main, page) {
       seen,
     ),
   );
-  draw();
+  soon();
 }
 
 function guidance(found) {
@@ -186,7 +198,10 @@ function strategies(rows, found, pick) {
     );
   });
   const heads = ["Strategy", "What it does", { text: "Tools seen", kind: "number" }, { text: "Tokens", kind: "number" }, "of all", { text: "", kind: "number" }];
-  return h("section", { class: "panel" }, h("h3", {}, "Every strategy, on these tools"), h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Strategies" }, table(heads, lines, { label: "Strategies" })));
+  return [
+    h("h3", {}, "Every strategy, on these tools"),
+    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Strategies" }, table(heads, lines, { label: "Strategies" })),
+  ];
 }
 
 function apiOf(shape) {

@@ -2,12 +2,11 @@
 // two rankers, settings or catalogs side by side; why a tool is not among them.
 
 import { toolLink } from "./catalog.js";
-import { checkbox, choice, counted, failure, field, h, head, meter, number, panel, segments, settled, show, table, tag } from "./dom.js";
+import { checkbox, choice, counted, failure, field, h, head, latest, meter, number, panel, segments, show, table, tag } from "./dom.js";
 import { ask, remember, say } from "./page.js";
 
 const KNOBS = ["catalog", "ranker", "floor", "limit", "memory"];
 const EXAMPLES = ["open a pull request", "remind me tonight", "refund a customer | mail the receipt"];
-const PAUSE = 60;
 
 let kept = {}; // what was typed, while another view was shown
 
@@ -43,8 +42,9 @@ export function searchView(main, page) {
       results,
       h("div", { class: found.length > 1 ? "two" : "" }, found.map((each, i) => column(each, names[i], found[1 - i], state.as, found.length > 1))),
     );
+    results.dataset.query = found[0].query;
     say(found.map((each) => counted(each.hits.length, "hit")).join(", "));
-    await explain(own);
+    explain(own);
   };
   const explain = async (own) => {
     if (!state.why) return show(reason);
@@ -56,7 +56,7 @@ export function searchView(main, page) {
       if (own === asked) show(reason, h("p", { class: "notice warn" }, `“${state.why}”: ${error.message}`));
     }
   };
-  const soon = settled(PAUSE, draw);
+  const soon = latest(draw);
   const changed = (name, value) => {
     state[name] = value;
     soon();
@@ -122,7 +122,7 @@ export function searchView(main, page) {
   );
   beside(Boolean(state.vs));
   if (!document.activeElement?.matches("[role=tab]")) query.focus({ preventScroll: true });
-  draw();
+  soon();
 }
 
 function tools(page) {
