@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, Page, sync_playwright
-
 from browser.driving import FLAGS, NO_BROWSER, chromium, inspecting, toolfold
+from playwright.sync_api import Browser, Page, sync_playwright
 
 FOLDER = Path(__file__).parent / "pictures"
 SIZE_AT_MOST = 200 * 1024
@@ -60,7 +59,7 @@ def main() -> int:
     """Make the pictures; return the exit code."""
     found = chromium()
     if found is None:
-        print(f"skipped: {NO_BROWSER}", file=sys.stderr)
+        sys.stderr.write(f"skipped: {NO_BROWSER}\n")
         return 0
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -96,7 +95,7 @@ def _make(browser: Browser, link: str, picture: Picture) -> None:
             break
     file = FOLDER / f"inspector-{picture.name}.webp"
     file.write_bytes(image)
-    print(f"{file.name}: {len(image) // 1024} KB")
+    sys.stdout.write(f"{file.name}: {len(image) // 1024} KB\n")
     context.close()
 
 
