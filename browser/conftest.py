@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from browser.driving import FLAGS, NO_BROWSER, chromium, inspecting
 
+REFUSED = "the server responded with a status of 4"
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
@@ -55,7 +57,9 @@ def page(browser: Browser) -> Iterator[Page]:
     # That a view was refused is what the page itself says.
     opened.on(
         "console",
-        lambda m: complaints.append(m.text) if m.type == "error" and "401" not in m.text else None,
+        lambda m: (
+            complaints.append(m.text) if m.type == "error" and REFUSED not in m.text else None
+        ),
     )
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))

@@ -104,7 +104,7 @@ export function searchView(main, page) {
         field("Query", query, "grow"),
         h(
           "details",
-          { open: matchMedia("(min-width: 761px)").matches || Boolean(state.vs) },
+          { open: Boolean(state.vs) || KNOBS.some((name) => state[name]) },
           h("summary", { class: "soft" }, "Settings, and what to compare"),
           h("div", { class: "stack tight" }, h("div", { class: "two" }, first, second), compare),
         ),
