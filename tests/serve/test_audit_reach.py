@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from support.gateways import Seen, client, gateway, odd, run, said
 from toolfold.scope import Scope
-from toolfold.serve.catalog import pool
+from toolfold.serve.catalog import session_servers
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.principals import Principal
 
@@ -64,7 +64,7 @@ def test_resources_prompts_and_refused_names_are_in_the_audit(tmp_path: Path) ->
 def test_a_client_for_whom_there_is_no_server_left_is_in_the_audit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(pool, "OWN_AT_MOST", 1)
+    monkeypatch.setattr(session_servers, "OWN_AT_MOST", 1)
     log = AuditLog(tmp_path / "audit.jsonl")
 
     async def main() -> None:
@@ -97,7 +97,7 @@ def test_a_client_for_whom_there_is_no_server_left_is_in_the_audit(
 def test_one_token_cannot_take_all_servers_for_single_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool, "OWN_OF_A_TOKEN_AT_MOST", 1)
+    monkeypatch.setattr(session_servers, "OWN_OF_A_TOKEN_AT_MOST", 1)
     greedy, other = Principal("greedy"), Principal("other")
 
     async def main() -> None:

@@ -35,6 +35,7 @@ _COMMANDS = {
     "run": "Run a program whose tools are folded on their way to its model",
     "search": "Rank the tools that answer a request",
     "serve": "Stand between an MCP client and all its servers",
+    "servers": "Look at the servers of running gateways, and change them",
     "status": "Show the gateways and proxies that run",
     "trust": "Look at new and changed tools, and approve them",
 }

@@ -113,7 +113,7 @@ def _lines(gateway: RunningGateway) -> list[str]:
     names = [options.plain(str(source.get("name"))) for source in (*servers, *functions)]
     widest = max(map(columns, names), default=0)
     for name, server in zip(names, servers, strict=False):
-        lines.append(f"  {padded(name, widest)}  {_server(server)}")
+        lines.append(f"  {padded(name, widest)}  {server_line(server)}")
     for name, source in zip(names[len(servers) :], functions, strict=True):
         tools = plural(_number(source, "tools"), "tool")
         kind = "openapi" if source.get("kind") == "openapi" else "functions"
@@ -153,7 +153,8 @@ def _requests(counted: dict[str, Json]) -> str:
     return made + (f" ({failed:,} failed)" if failed else "")
 
 
-def _server(server: dict[str, Json]) -> str:
+def server_line(server: dict[str, Json]) -> str:
+    """Return how a server stands, in one line."""
     state = str(server.get("state"))
     style = _STYLES.get(state)
     parts = [styled(state, style) if style else options.plain(state)]

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from toolfold.config.configured_sources import load_apis
 from toolfold.dispatch.records import Observer
@@ -27,7 +27,7 @@ from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
-from toolfold.serve.control.gateway_report import GatewayReport, Tally, controlled
+from toolfold.serve.control.gateway_control import GatewayControl
 from toolfold.serve.mcp._console import Console
 from toolfold.serve.mcp._descriptors import divert
 from toolfold.serve.observe.audit import AuditLog
@@ -113,12 +113,23 @@ class _Process:
     """What belongs to the process."""
 
     redactor: Redactor
-    observers: tuple[Observer, ...]
+    audit: AuditLog | None
     sources: Sequence[Source]
     """What is served beside the servers."""
 
     memory: Memory | None
     """What searches led to."""
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Who is told of calls, whatever the gateway is served over."""
+        return (self.audit,) if self.audit is not None else ()
+
+    def control(self, transport: Literal["stdio", "http"]) -> GatewayControl:
+        """Return what the gateway's user may ask and change."""
+        return GatewayControl(
+            transport, redactor=self.redactor, memory=self.memory, audit=self.audit
+        )
 
 
 def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
@@ -155,7 +166,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
         redactor=redactor,
     )
     try:
-        yield _Process(redactor, (audit,) if audit is not None else (), sources, memory)
+        yield _Process(redactor, audit, sources, memory)
     finally:
         if audit is not None:
             audit.close()
@@ -279,11 +290,11 @@ async def _stdio(
     folding = config.folding
     console = Console(*pair, instructions(folding.bridge_prefix, folding.listing))
     stopped = stop.event()
-    tally = Tally()
-    observers = (StatusLog(), *process.observers, tally)
+    control = process.control("stdio")
+    observers = (StatusLog(), *process.observers, *control.observers)
     async with (
         _gateway(config, how, observers, process) as gateway,
-        controlled(gateway, tally, "stdio"),
+        control.opened(gateway),
     ):
         from toolfold.serve.mcp.downstream import make_server
         from toolfold.serve.principals import local_principal
@@ -322,14 +333,14 @@ async def _http(
         sessions=lambda: len(gateway.clients),
         in_flight=lambda: gateway.pool.in_flight,
     )
-    tally = Tally()
-    observers = (status, *process.observers, metrics, tally)
+    control = process.control("http")
+    observers = (status, *process.observers, metrics, *control.observers)
     try:
         async with (
             _gateway(config, how, observers, process) as gateway,
-            controlled(gateway, tally, "http") as report,
+            control.opened(gateway),
         ):
-            await _listen(gateway, metrics, address, stopped, live, report)
+            await _listen(gateway, metrics, address, stopped, live, control)
     finally:
         if live is not None:
             live.close()
@@ -350,7 +361,7 @@ async def _listen(
     address: tuple[str, int],
     stopped: asyncio.Event,
     live: LiveStatus | None,
-    report: GatewayReport,
+    control: GatewayControl,
 ) -> None:
     """Serve over HTTP until it is time to stop."""
     from toolfold.serve.http.app import make_app
@@ -361,7 +372,7 @@ async def _listen(
     serving = asyncio.create_task(listening.serve())
     others = [
         asyncio.create_task(stopped.wait()),
-        asyncio.create_task(_tell_address(listening, live, report)),
+        asyncio.create_task(_tell_address(listening, live, control)),
     ]
     await asyncio.wait((serving, others[0]), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
@@ -374,10 +385,10 @@ async def _listen(
 
 
 async def _tell_address(
-    listening: Listening, live: LiveStatus | None, report: GatewayReport
+    listening: Listening, live: LiveStatus | None, control: GatewayControl
 ) -> None:
     where = f"{await listening.address()}/mcp"
-    report.address = where
+    control.address = where
     if live is not None:
         live.board.address = where
     _log.info("listening on %s", where)

@@ -99,6 +99,7 @@ class Gateway:
         memory: Memory | None = None,
     ) -> None:
         self.config, self._scope, self._folding = config, scope, config.folding
+        self.trust = trust
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.observers = Observers((*observers, *learning(memory)))

@@ -9,29 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolfold.absent import AbsentSource
 from toolfold.dispatch.records import Observers
-from toolfold.errors import ConfigError
 from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
-from toolfold.serve.catalog.kept_names import Claim, KeptNames
-from toolfold.serve.principals import LOCAL
+from toolfold.serve.catalog.kept_names import KeptNames
+from toolfold.serve.catalog.server_set import Changed, ServerSet, check_names, taken_out
+from toolfold.serve.catalog.stock import Route, Stock, merged
 from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
-from toolfold.sources.mcp.mcp_source import ListedKind, McpSource, Route, ServerDownError
+from toolfold.sources.mcp.mcp_source import ListedKind, McpSource
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.sources.merged import Located
 from toolfold.sources.source import Source
-from toolfold.sources.wrappers import Prefixed
 from toolfold.tool import Json, Tool
-from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
@@ -44,29 +41,9 @@ __all__ = ["Pool", "Route", "Stock"]
 QUIET = 0.1
 """For how long changes are gathered, in seconds."""
 
-OWN_AT_MOST = 256
-"""How many connections of single clients there may be."""
-
-OWN_OF_A_TOKEN_AT_MOST = 64
-"""How many of them one token may have, so that others find room."""
+_EVERY_KIND: tuple[ListedKind, ...] = ("tools", "prompts", "resources")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Stock:
-    """The merged tools of all sources at one moment."""
-
-    number: int
-    """Counts the changes."""
-
-    tools: tuple[Tool, ...]
-    routes: Mapping[str, Route]
-    sources: Mapping[str, Located]
-    """By name: the source's own tool, and the source; a server's is the one that all share."""
-
-    core: tuple[str, ...] = ()
-    """The names of those that their source never has folded."""
 
 
 class Pool:
@@ -105,16 +82,11 @@ class Pool:
     ) -> None:
         self._names = KeptNames(reserved)
         self._observers = observers
-        self._parallel = parallel
         self._wait = wait
         self._limit = limit
         self._trust = trust
         self._manifests = manifests
-        self._auth = auth
         self._quarantined: dict[str, int] = {}
-        self._by_client: dict[tuple[str, str], McpSource] = {}
-        self._owners: dict[tuple[str, str], str] = {}
-        self._is_full = False
         self._served: dict[str, int] = {}
         self._known: dict[str, tuple[Tool, ...]] = {}
         self.stock = Stock(0, (), {}, {})
@@ -129,44 +101,25 @@ class Pool:
         self._settled = asyncio.Event()
         self._began = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.upstreams: dict[str, McpSource] = {}
         self._others = {source.name: source for source in sources}
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
         self._unlisten: list[Callable[[], None]] = []
-        for server in servers:
-            if server.name in self._others or server.prefix in self._others:
-                raise ConfigError(
-                    f"a server and functions are both named {server.prefix or server.name!r}",
-                    hint="give each a name of its own",
-                )
-            waits = lazy if server.lazy is None else server.lazy
-            known = manifests.load(server) if manifests is not None and waits else None
-            self.upstreams[server.name] = upstream = self._made(
-                server, lazy=known is not None, child=(children or {}).get(server.name)
-            )
-            if known is not None:
-                upstream.lifecycle.remember(known)
-
-    def _made(
-        self,
-        server: Server,
-        *,
-        lazy: bool = False,
-        child: Awaitable[Child] | None = None,
-        client: str | None = None,
-    ) -> McpSource:
-        auth = self._auth(server) if self._auth is not None and server.oauth else None
-        return McpSource(
-            server,
+        check_names(servers, self._others)
+        self.servers = ServerSet(
+            servers,
             self,
-            parallel=self._parallel,
+            parallel=parallel,
             lazy=lazy,
-            child=child,
-            client=client,
-            shared=None if client is None else self.upstreams[server.name],
+            limit=limit,
+            manifests=manifests,
+            children=children,
             auth=auth,
-            description_limit=self._limit,
         )
+
+    @property
+    def upstreams(self) -> Mapping[str, McpSource]:
+        """The servers that are on, by name, in order."""
+        return self.servers.on
 
     # ---- its life
 
@@ -176,8 +129,7 @@ class Pool:
         self._began = self._loop.time()
         for name, source in self._others.items():
             self._unlisten.append(source.on_change(partial(self._source_changed, name)))
-        for upstream in self.upstreams.values():
-            upstream.run()
+        self.servers.run()
         self._merge()
         for upstream in self.upstreams.values():
             if upstream.is_settled:
@@ -194,9 +146,7 @@ class Pool:
         if self._telling is not None:
             self._telling.cancel()
             self._save(self._changed)
-        async with asyncio.TaskGroup() as group:
-            for upstream in (*self.upstreams.values(), *self._by_client.values()):
-                group.create_task(upstream.stop())
+        await self.servers.stop()
 
     async def settled(self, seconds: float = 0.0) -> None:
         """Return when no server is still starting, or when that has taken too long.
@@ -265,7 +215,12 @@ class Pool:
     @property
     def statuses(self) -> list[ServerStatus]:
         """Where all servers stand."""
-        return [self._status(upstream) for upstream in self.upstreams.values()]
+        return [
+            self._status(self.upstreams[name])
+            if name in self.upstreams
+            else self.servers.gone_status(name)
+            for name in self.servers.configured
+        ]
 
     def _status(self, upstream: McpSource) -> ServerStatus:
         held = self._quarantined.get(upstream.name, 0)
@@ -279,31 +234,10 @@ class Pool:
 
     def _merge(self) -> None:
         """Put the merged list together; a source whose list is the same reads nothing again."""
-        tools: list[Tool] = []
-        routes: dict[str, Route] = {}
-        sources: dict[str, Located] = {}
-        core: list[str] = []
-        claims: list[Claim] = []
         every = {**self.upstreams, **self._others}
-        for name, source in every.items():
-            own = source.tools()
-            self._served[name] = len(own)
-            claims += (Claim(tool, name) for tool in own)
-            claims += (Claim(tool, name, is_awaited=True) for tool in self._awaited(source))
-            core += source.core
-        other_names = self._names.settle(claims, was_seen=self._may_be_seen())
-        for place, (tool, name, is_awaited) in enumerate(claims):
-            if is_awaited:
-                continue
-            source = every[name]
-            served = served_as(tool, other_names[place]) if place in other_names else tool
-            if served.name in routes:
-                _log.warning("two tools come to the name %s: one is left out", tool.name)
-                continue
-            tools.append(served)
-            routes[served.name] = _route(source, tool)
-            sources[served.name] = Located(tool, source)
-        self.stock = Stock(self.stock.number + 1, tuple(tools), routes, sources, tuple(core))
+        self._served = {name: len(source.tools()) for name, source in every.items()}
+        number, was_seen = self.stock.number + 1, self._may_be_seen()
+        self.stock = merged(number, every, self._names, self._awaited, was_seen=was_seen)
 
     def _awaited(self, source: Source) -> tuple[Tool, ...]:
         """Return the tools that keep a name for a server which is not there yet."""
@@ -335,7 +269,8 @@ class Pool:
             return False
         if "tools" in self._changed:
             self._merge()
-        return all(own.name != tool for own in self.upstreams[source.name].tools())
+        shared = self.upstreams.get(source.name)
+        return shared is None or all(own.name != tool for own in shared.tools())
 
     def judge_again(self, servers: Sequence[str]) -> None:
         """Read servers' lists anew, because a person has approved something."""
@@ -348,8 +283,7 @@ class Pool:
     @property
     def all(self) -> tuple[McpSource, ...]:
         """Every connection: the shared ones and those of single clients, with second lines."""
-        first = (*self.upstreams.values(), *self._by_client.values())
-        return (*first, *(source.older for source in first if source.older is not None))
+        return self.servers.all
 
     def located(self, stock: Stock, name: str, client: str, principal: str) -> Located:
         """Return a tool of a list with the source that runs it for a client.
@@ -358,49 +292,22 @@ class Pool:
         source judges.
 
         Raises:
-            ServerDownError: Too many clients have a server of their own already.
+            ServerDownError: It has left, or too many clients have one of their own already.
         """
         tool, source = stock.sources[name]
         if isinstance(source, McpSource):
             source = self.upstream(source.name, client, principal)
+        elif self._others.get(source.name) is not source:
+            raise taken_out(source.name)
         return Located(tool, source)
 
     def upstream(self, server: str, client: str, principal: str) -> McpSource:
         """Return the connection on which a client's calls to a server go.
 
-        Args:
-            server: The server's name.
-            client: The client's key.
-            principal: Whose client it is.
-
         Raises:
-            ServerDownError: Too many clients have one of their own already.
+            ServerDownError: It has left, or too many clients have one of their own already.
         """
-        shared = self.upstreams[server]
-        if not shared.server.per_session:
-            return shared
-        own = self._by_client.get((server, client))
-        if own is None:
-            self._check_room(server, principal)
-            own = self._by_client[server, client] = self._made(shared.server, client=client)
-            self._owners[server, client] = principal
-            own.run()
-        return own
-
-    def _check_room(self, server: str, principal: str) -> None:
-        """Raise `ServerDownError` where there is no room for one more client of a principal."""
-        if len(self._by_client) >= OWN_AT_MOST:
-            if not self._is_full:  # once, until there is room again
-                _log.warning("there are %d servers for single clients: no more", OWN_AT_MOST)
-            self._is_full = True
-            raise ServerDownError(
-                server, "serves too many clients already", lost=False, retry_in=math.inf
-            )
-        self._is_full = False
-        owned = sum(owner == principal for owner in self._owners.values())
-        if owned >= OWN_OF_A_TOKEN_AT_MOST and principal != LOCAL.name:
-            reason = f"serves {owned} conversations of this token already"
-            raise ServerDownError(server, reason, lost=False, retry_in=math.inf)
+        return self.servers.upstream(server, client, principal)
 
     def room(self, source: Source) -> CallRoom | None:
         """Return where a source's calls wait for their turn; None of a server, which knows."""
@@ -414,25 +321,55 @@ class Pool:
 
     def keeps(self, client: str) -> bool:
         """Whether servers run for one client alone."""
-        return any(own == client for _, own in self._by_client)
+        return self.servers.keeps(client)
 
     async def forget(self, client: str) -> None:
         """End the servers that ran for one client alone."""
-        for key in [key for key in self._by_client if key[1] == client]:
-            self._owners.pop(key, None)
-            await self._by_client.pop(key).stop()
+        await self.servers.forget(client)
+
+    # ---- servers that come, go and change
+
+    def have(self, servers: Sequence[Server], seconds: float) -> Changed:
+        """Have these servers from now on, in this order; one that is the same is not touched.
+
+        Args:
+            servers: How to reach them.
+            seconds: How long calls under way on those that leave have to end.
+
+        Raises:
+            ConfigError: One has the name of another source; nothing is changed.
+        """
+        check_names(servers, self._others)
+        return self._changed_to(self.servers.have(servers, seconds))
+
+    def turn(self, name: str, seconds: float, *, on: bool) -> Changed:
+        """Turn a server on or off; see `ServerSet.turn`."""
+        return self._changed_to(self.servers.turn(name, seconds, on=on))
+
+    def _changed_to(self, changed: Changed) -> Changed:
+        """Serve what is there after a change of the servers, and tell who should know."""
+        for source in changed.left:
+            self._quarantined.pop(source.name, None)
+            self._known.pop(source.name, None)
+            if source.name not in self.upstreams:
+                self._observers.server_changed(self.servers.gone_status(source.name))
+        self._settle()
+        self._merge()
+        for kind in _EVERY_KIND if changed.names else ():
+            self._tell(kind, *changed.names)
+        return changed
 
     # ---- what servers say
 
     def status_changed(self, source: McpSource) -> None:
         """A server's state changed."""
-        if source.client is None:
+        if self.upstreams.get(source.name) is source:
             self._observers.server_changed(self._status(source))
             self._settle()
 
     def list_changed(self, source: McpSource, kind: ListedKind) -> None:
         """A server's list changed."""
-        if source.client is None:
+        if self.upstreams.get(source.name) is source:
             self._tell(kind, source.name)
 
     def _source_changed(self, name: str) -> None:
@@ -481,14 +418,6 @@ class Pool:
     def stray_log(self, source: McpSource, params: Params) -> None:
         """Take a log message that belongs to no call for certain."""
         self.on_log(source.name, source.client, params)
-
-
-def _route(source: Source, tool: Tool) -> Route:
-    """Return where a tool is really called."""
-    if isinstance(source, McpSource):
-        return source.route(tool.name)
-    own = source.inner_name(tool.name) if isinstance(source, Prefixed) else tool.bare_name
-    return Route(source.name, own)
 
 
 def _nobody(*_: object) -> None:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from toolfold.dispatch.records import CallRecord, FoldRecord, SearchRecord, Silent
-from toolfold.serve.control.control_socket import ControlSocket
+from toolfold.serve.control.moments import moment
 from toolfold.sources.mcp.server_status import ServerStatus
 from toolfold.tool import Json
 
 if TYPE_CHECKING:
     from toolfold.serve.gateway import Gateway
 
-__all__ = ["GatewayReport", "Tally", "controlled"]
+__all__ = ["GatewayReport", "Tally"]
 
 
 class Tally(Silent):
@@ -52,17 +50,24 @@ class GatewayReport:
         gateway: The gateway.
         tally: What has been counted.
         transport: What its clients come over.
+        address: Returns where it listens, once it does.
     """
 
-    def __init__(self, gateway: Gateway, tally: Tally, transport: Literal["stdio", "http"]) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        tally: Tally,
+        transport: Literal["stdio", "http"],
+        *,
+        address: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._gateway = gateway
         self._tally = tally
         self._transport = transport
         self._began = time.time()
         path = gateway.config.path
         self._config = None if path is None else str(path.absolute())
-        self.address: str | None = None
-        """Where it listens, once it does."""
+        self._address = address
 
     async def status(self, arguments: Mapping[str, Json]) -> Json:
         """Answer the verb `status`."""
@@ -71,8 +76,8 @@ class GatewayReport:
             "pid": os.getpid(),
             "version": version("toolfold"),
             "transport": self._transport,
-            "address": self.address,
-            "since": _moment(self._began),
+            "address": self._address(),
+            "since": moment(self._began),
             "config": self._config,
             "stopping": gateway.calls.is_closing,
             "clients": len(gateway.clients),
@@ -81,12 +86,17 @@ class GatewayReport:
             "failed": tally.failed.total(),
             "searches": tally.searches,
             "folded": _folding(tally.fold),
-            "servers": [self._server(status) for status in gateway.pool.statuses],
+            "servers": self.servers(),
+            "left_out": list(gateway.config.disabled),
             "functions": [
                 {"name": name, "kind": self._kind(name), "tools": tools, **self._counts(name)}
                 for name, tools in gateway.pool.others.items()
             ],
         }
+
+    def servers(self) -> list[Json]:
+        """Return how the servers stand, those that are turned off, too."""
+        return [self._server(status) for status in self._gateway.pool.statuses]
 
     def _server(self, status: ServerStatus) -> Json:
         left = status.retry_in
@@ -94,7 +104,7 @@ class GatewayReport:
             "name": status.name,
             "transport": status.transport,
             "state": status.state,
-            "since": _moment(status.since),
+            "since": moment(status.since),
             "tools": status.tools,
             "quarantined": status.quarantined,
             "restarts": status.restarts,
@@ -111,16 +121,6 @@ class GatewayReport:
         return {"calls": self._tally.calls[source], "failed": self._tally.failed[source]}
 
 
-@asynccontextmanager
-async def controlled(
-    gateway: Gateway, tally: Tally, transport: Literal["stdio", "http"]
-) -> AsyncGenerator[GatewayReport]:
-    """Have a gateway answer its user on a control socket, as long as the block lasts."""
-    report = GatewayReport(gateway, tally, transport)
-    async with ControlSocket(gateway.config.serve.state_folder, {"status": report.status}):
-        yield report
-
-
 def _folding(record: FoldRecord | None) -> Json:
     if record is None:
         return None
@@ -129,9 +129,6 @@ def _folding(record: FoldRecord | None) -> Json:
         "tools": record.tools,
         "tokens_before": record.tokens_before,
         "tokens_after": record.tokens_after,
+        "tokens_saved": record.tokens_saved,
+        "reason": record.reason,
     }
-
-
-def _moment(seconds: float) -> str:
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    return text.replace("+00:00", "Z")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import Views
@@ -125,7 +126,8 @@ class Notifications:
             del self._subscribers[place][client]
             if not self._subscribers[place]:
                 del self._subscribers[place]
-                await self._upstream(place.server, client).wishes.unsubscribe(place.name)
+                with suppress(ServerDownError):  # it has been taken out meanwhile
+                    await self._upstream(place.server, client).wishes.unsubscribe(place.name)
 
     def _upstream(self, server: str, client: ConnectedClient) -> McpSource:
         return self._pool.upstream(server, client.key, client.principal.name)

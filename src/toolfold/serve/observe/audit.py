@@ -1,7 +1,8 @@
 """The audit log: one line of JSON for each call, with its secrets taken out.
 
 Resources that were read, prompts that were got and calls that came to no tool are in it too, and
-requests that the proxy passed to a model, without anything of what was said.
+requests that the proxy passed to a model, without anything of what was said, and what people
+changed in the running gateway.
 
 A line is written whole or not at all, by one write to the end of the file, so several
 gateways may share it. Of the arguments a thousand characters are looked at: a text that
@@ -19,9 +20,10 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from toolfold import prompts
 from toolfold._bounds import cut
@@ -32,7 +34,7 @@ from toolfold.redact import Redactor
 from toolfold.serve._locks import file_lock
 from toolfold.tool import Json, is_array, is_mapping
 
-__all__ = ["AuditLog", "audit_line", "request_line"]
+__all__ = ["AuditLog", "ChangeRecord", "audit_line", "change_line", "request_line"]
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,27 @@ _NAME_LIMIT = 200
 _ERROR_LIMIT = 500
 _LOOKED_AT = 1_000
 _DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """One change of a running gateway that a person made, or tried to."""
+
+    at: float
+    """When, in seconds since 1970."""
+
+    principal: str
+    """Who: `local` is the user whose gateway it is."""
+
+    verb: str
+    """What was done, as `servers.restart`."""
+
+    target: str
+    """To what."""
+
+    outcome: Literal["ok", "refused"]
+    detail: str = ""
+    """What came of it, in one line."""
 
 
 def audit_line(record: CallRecord, redactor: Redactor) -> str:
@@ -86,6 +109,19 @@ def request_line(record: RequestRecord, redactor: Redactor) -> str:
         "cached_tokens": record.cached_tokens,
         "completion_tokens": record.completion_tokens,
         "error": None if record.error is None else _text(record.error, _ERROR_LIMIT, redactor),
+    }
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def change_line(record: ChangeRecord, redactor: Redactor) -> str:
+    """Return the line of a change, without its line break. It is JSON in ASCII."""
+    fields: dict[str, Json] = {
+        "at": _time(record.at),
+        "principal": _name(record.principal),
+        "verb": record.verb,
+        "target": _name(record.target),
+        "outcome": record.outcome,
+        "detail": _text(record.detail, _ERROR_LIMIT, redactor),
     }
     return json.dumps(fields, separators=(",", ":"))
 
@@ -179,6 +215,10 @@ class AuditLog(Silent):
         """Write a request to a model down: what was counted, and nothing of what was said."""
         if record.dialect:
             self._add(request_line(record, self._redactor))
+
+    def changed(self, record: ChangeRecord) -> None:
+        """Write a change of the gateway down."""
+        self._add(change_line(record, self._redactor))
 
     def _add(self, line: str) -> None:
         try:

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 _SIGNS = {
     "ready": "●", "starting": "◌", "waiting": "○", "failed": "✗", "stopped": "·",
-    "quarantined": "!",
+    "quarantined": "!", "disabled": "-", "removed": "-",
 }  # fmt: skip
 _STYLES: dict[str, Style] = {
     "ready": "green", "starting": "cyan", "failed": "red", "quarantined": "yellow"
@@ -62,8 +62,11 @@ class Board(Silent):
         self.searches += 1
 
     def server_changed(self, status: ServerStatus) -> None:
-        """Keep a server's state."""
-        self.servers[status.name] = status
+        """Keep a server's state; of one that is in the configuration no more, nothing."""
+        if status.state == "removed":
+            self.servers.pop(status.name, None)
+        else:
+            self.servers[status.name] = status
 
     def folded(self, record: FoldRecord) -> None:
         """Keep what folding saves."""

@@ -35,6 +35,11 @@ class Wishes:
         self._listening: asyncio.Task[None] | None = None
         self._posts: set[asyncio.Task[None]] = set()
 
+    def take_over(self, other: Wishes) -> None:
+        """Want what was wanted of the server that was there before."""
+        self._level = other._level
+        self._subscribed |= other._subscribed
+
     def connected(self, connection: Connection) -> None:
         """Tell the server all that is wanted, on a connection that has just been made."""
         if self._level is not None:

@@ -15,17 +15,16 @@ import logging
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp.shared.exceptions import MCPError
 
-from toolfold._bounds import one_line
 from toolfold.absent import AbsentSource
-from toolfold.redact import Redactor
 from toolfold.sources.mcp._server_errors import ServerDownError, SignInError
-from toolfold.sources.mcp._tasks import heard, leaf
+from toolfold.sources.mcp._server_words import ServerWords
+from toolfold.sources.mcp._tasks import heard
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 from toolfold.sources.mcp.transports._process import Child, start
@@ -66,8 +65,6 @@ _CHANCE = random.Random()  # of its own: the program's is left as it is
 """A call waits for a server that is tried again within so many seconds."""
 
 _COALESCE = 0.05
-_RUBBISH_TOLD = 100
-_RUBBISH_SHOWN = 200
 
 _log = logging.getLogger(__name__)
 
@@ -125,19 +122,17 @@ class Lifecycle:
         self.since = time.time()
         self.connection: Connection | None = None
         self.lists: dict[ListedKind, list[Json]] = {}
-        self.rubbish = 0
         self._owner = owner
         self._lazy = lazy
         self._first_child = child
         self._auth = auth
-        self._redactor = Redactor(server.secrets)
+        self.words = ServerWords(server)
+        """What it says beside the protocol."""
         self._reset()
         self._digest = ""
         self._next_try = math.inf
         self._was_ready = False
         self._is_older = self._is_anew = self._is_stopping = False
-        self._refusal: int | None = None
-        self._last_words = ""
         self._task: asyncio.Task[None] | None = None
 
     # ---- its life
@@ -149,8 +144,12 @@ class Lifecycle:
         self._dirty = asyncio.Event()
         self._over = asyncio.Event()
 
-    def run(self) -> None:
-        """Begin to look after the server; after a stop, from the beginning."""
+    def run(self, after: Iterable[asyncio.Task[None]] = ()) -> None:
+        """Begin to look after the server; after a stop, from the beginning.
+
+        Args:
+            after: What must have ended before it is started.
+        """
         if self.state == "stopped":
             self._reset()
             self._is_stopping = False
@@ -158,18 +157,45 @@ class Lifecycle:
         # A clean context: what the server says later must not seem to belong to the call
         # that started it.
         self._task = asyncio.get_running_loop().create_task(
-            self._supervise(), name=f"server {self.name}", context=contextvars.Context()
+            self._supervise(tuple(after)), name=f"server {self.name}", context=contextvars.Context()
         )
 
     async def stop(self) -> None:
         """End the server."""
+        await self._end()
+        self._task = None
+        if self.state != "stopped":
+            self._move("stopped")
+
+    async def _end(self) -> None:
         self._is_stopping = True
         while self._task is not None and not self._task.done():
             # Once is not always enough: a goodbye may wait for a server that says nothing more.
             self._task.cancel()
             await asyncio.wait([self._task], timeout=PARTING)
-        self._task = None
-        self._move("stopped")
+
+    def hold(self) -> None:
+        """Take no new request: who comes now waits for the next life, and none is cut off."""
+        self.connection = None
+        self._move("starting")
+
+    async def restart(self) -> None:
+        """End the server, which `hold` was told to, and start it; who waits goes on waiting."""
+        await self._end()
+        self._is_stopping = self._lazy = False
+        self._is_anew = True
+        self.restarts += 1
+        self.run()
+
+    def retire(self, cause: str) -> None:
+        """Take no new request: who comes now is refused, and none under way is cut off.
+
+        Args:
+            cause: Why, as a clause.
+        """
+        self.connection = None
+        self._is_stopping = True
+        self._move("stopped", cause, cause, quietly=True)
 
     @property
     def is_open(self) -> bool:
@@ -261,10 +287,13 @@ class Lifecycle:
                     now = self.connection
                     if now is not None and now is not dead and not now.is_closed:
                         return now
+                    if self.state == "stopped":
+                        raise TimeoutError
                     await self._moved.wait()
         except TimeoutError:
+            gone = math.inf if self.state == "stopped" else None
             raise ServerDownError(
-                self.name, f"is not running: {self.cause or self.state}", lost=True
+                self.name, f"is not running: {self.cause or self.state}", lost=True, retry_in=gone
             ) from None
 
     async def settled(self) -> None:
@@ -278,6 +307,15 @@ class Lifecycle:
             self.connection = None
             self._over.set()
 
+    def cut_off(self) -> ServerDownError:
+        """Return what a call meets that the server did not answer before it was gone."""
+        if self.state == "stopped":
+            return ServerDownError(
+                self.name, "was stopped before it ended", lost=True, retry_in=math.inf
+            )
+        what = "was restarted before it ended" if self._is_stopping else "died over it"
+        return ServerDownError(self.name, what, lost=True)
+
     def begin_older(self) -> None:
         """Start anew in a revision before 2026-07-28, where the server speaks one."""
         if self.connection is not None:
@@ -288,9 +326,11 @@ class Lifecycle:
         """The server says that its tools changed: they are read again soon."""
         self._dirty.set()
 
-    async def _supervise(self) -> None:
+    async def _supervise(self, after: tuple[asyncio.Task[None], ...]) -> None:
+        if after:
+            await asyncio.wait(after)
         if self.server.problem is not None:
-            problem = self._shown(str(self.server.problem))
+            problem = self.words.shown(str(self.server.problem))
             self._move("failed", problem, problem)
             return
         if self._lazy:
@@ -303,13 +343,13 @@ class Lifecycle:
             self._move("starting", self.error, self.cause, quietly=quietly)
             self._over.clear()
             self._was_ready = False
-            self._last_words = ""
+            self.words.last = ""
             cause = "ended"
             began = time.monotonic()
             try:
                 cause = await self._live() or cause
             except Exception as error:
-                cause = self._explain(error)
+                cause = self.words.explained(error, self._patience, was_ready=self._was_ready)
                 _log.debug("server %s", self.name, exc_info=True)
             finally:
                 self.connection = None
@@ -319,12 +359,12 @@ class Lifecycle:
                 continue
             if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
                 pause = FIRST_PAUSE
-            said = f": {self._last_words}" if self._last_words else ""
-            reason = self._shown(f"{cause}{said}")
+            said = f": {self.words.last}" if self.words.last else ""
+            reason = self.words.shown(f"{cause}{said}")
             _log.debug("server %s: %s; trying again in about %.1f s", self.name, reason, pause)
             wait = pause * _CHANCE.uniform(0.5, 1.0)
             self._next_try = time.monotonic() + wait
-            self._move("failed", reason, self._shown(cause))
+            self._move("failed", reason, self.words.shown(cause))
             await asyncio.sleep(wait)
             pause = min(pause * 2, LONGEST_PAUSE)
             self.restarts += self._was_ready
@@ -357,7 +397,7 @@ class Lifecycle:
                 return "closed the connection"
             await asyncio.sleep(0)
             code = child.process.returncode
-            self._last_words = child.last_words
+            self.words.last = child.last_words
             return "ended" if code is None else f"ended with {code}"
 
     @property
@@ -373,13 +413,14 @@ class Lifecycle:
 
             first, self._first_child = self._first_child, None
             child = await (first if first is not None else start(self.server))
-            async with pipes(child, self._on_rubbish) as streams:
+            child.listen(self.words.heard)
+            async with pipes(child, self.words.printed) as streams:
                 yield streams, child
         else:
             from toolfold.sources.mcp.transports._http import remote
 
-            self._refusal = None
-            async with remote(self.server, self._auth, self._on_refusal) as streams:
+            self.words.refusal = None
+            async with remote(self.server, self._auth, self.words.refused) as streams:
                 yield streams, None
 
     async def _begin(self, connection: Connection, child: Child | None) -> None:
@@ -391,7 +432,7 @@ class Lifecycle:
                 await asyncio.sleep(0.05)  # its last words and its exit code are on their way
                 code = child.process.returncode
                 what = "ended" if code is None else f"ended with {code}"
-                self._last_words = child.last_words
+                self.words.last = child.last_words
                 raise ServerDownError(
                     self.name, f"{what} before it was ready", lost=False
                 ) from None
@@ -452,44 +493,3 @@ class Lifecycle:
         if self.connection is connection:
             self.lists[kind] = found
         return found
-
-    def _explain(self, error: BaseException) -> str:
-        """Return why it is not there; what the server itself says of it goes to its last words."""
-        error = leaf(error)
-        if isinstance(error, TimeoutError):
-            text = f"did not answer within {self._patience:g} s"
-        elif isinstance(error, ServerDownError):
-            text = error.reason
-        elif isinstance(error, MCPError):
-            text = f"answered with the error {error.error.code}"
-            self._last_words = str(error)
-        else:
-            text = str(error) or type(error).__name__
-        if self._was_ready or isinstance(error, SignInError):
-            pass  # what was refused before has been got over, or was the question
-        elif self._refusal in (401, 403):
-            self._last_words = ""
-            text = f"refuses us (HTTP {self._refusal}): check its `headers`, or set `oauth: true`"
-        elif self._refusal is not None:
-            text = f"{text} (HTTP {self._refusal})"
-        return text
-
-    def _shown(self, text: str) -> str:
-        # Redacted before it is cut: a part of a secret is not known for one.
-        return one_line(self._redactor.redact(text[:4_000]), 300)
-
-    def _on_refusal(self, status: int) -> None:
-        self._refusal = status
-
-    def _on_rubbish(self, line: bytes) -> None:
-        self.rubbish += 1
-        if self.rubbish > _RUBBISH_TOLD:
-            return
-        text = self._redactor.redact(one_line(line[:2000].decode("utf-8", "replace"), 1000))
-        if self.rubbish == 1:
-            _log.warning(
-                "server %s prints on its standard output what is no message; it is passed over. "
-                "It begins: %s", self.name, text[:_RUBBISH_SHOWN],
-            )  # fmt: skip
-        else:
-            _log.debug("server %s printed: %s", self.name, text[:_RUBBISH_SHOWN])

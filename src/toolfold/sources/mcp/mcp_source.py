@@ -7,9 +7,8 @@ that it belongs to, and to nobody else. Its tools are named `server__tool`, in e
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,11 +19,12 @@ from toolfold import prompts
 from toolfold.absent import AbsentSource
 from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallClock, CallContext, Refusal
-from toolfold.sources.mcp._clocks import TimeoutClock, paused
+from toolfold.sources.mcp._clocks import paused
 from toolfold.sources.mcp._exposed_names import Route
 from toolfold.sources.mcp._older_line import Lines, OlderLineHub
 from toolfold.sources.mcp._questions import signed, signed_result
 from toolfold.sources.mcp._results import AgentCaller, output_of_result
+from toolfold.sources.mcp._server_requests import ServerRequests
 from toolfold.sources.mcp._tool_list import DESCRIPTION_LIMIT, ToolList
 from toolfold.sources.mcp._wishes import Wishes
 from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_session_lost
@@ -34,13 +34,15 @@ from toolfold.sources.mcp.lifecycle import (
     ListedKind,
     ServerDownError,
 )
-from toolfold.sources.mcp.relay import CURRENT, InFlight, RelayedCall
+from toolfold.sources.mcp.relay import InFlight, RelayedCall
 from toolfold.sources.mcp.server import Server
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 from toolfold.sources.source import Bounds, Source, SourceError
 from toolfold.tool import Json, Tool, is_object
 
 if TYPE_CHECKING:
+    import asyncio
+
     from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError"]
@@ -87,12 +89,11 @@ class McpSource(Source):
         self.server = server
         self.name = server.name
         self.client = client
-        self.in_flight = InFlight()
+        self._requests = ServerRequests(server, parallel)
         self.lifecycle = Lifecycle(server, self, lazy=lazy, child=child, auth=auth)
         self._hub: Hub = hub or Alone()
         self._shared = shared or self
         self._parallel = parallel
-        self._turns = asyncio.Semaphore(parallel)
         self._listeners = Listeners()
         self._openings = 0
         self._tools = ToolList(
@@ -124,16 +125,57 @@ class McpSource(Source):
         if not self._openings:
             await self.stop()
 
-    def run(self) -> None:
-        """Begin to look after the server."""
-        self._turns = asyncio.Semaphore(self._parallel)
-        self.lifecycle.run()
+    def run(self, after: Iterable[asyncio.Task[None]] = ()) -> None:
+        """Begin to look after the server.
+
+        Args:
+            after: What must have ended before it is started.
+        """
+        self._requests.begin()
+        self.lifecycle.run(after)
 
     async def stop(self) -> None:
         """End the server."""
         await self._lines.stop()
         await self.lifecycle.stop()
         self.wishes.close()
+
+    def restart(self, seconds: float) -> Coroutine[None, None, None]:
+        """End the server and start it anew; who calls from now on waits for it.
+
+        Args:
+            seconds: How long calls under way have to end.
+        """
+        self.lifecycle.hold()
+        return self._restart(seconds)
+
+    async def _restart(self, seconds: float) -> None:
+        await self._requests.ended(seconds)
+        if self.older is not None:
+            await self.older.retire("was restarted", seconds)
+        await self._lines.stop()
+        await self.lifecycle.restart()
+
+    def retire(self, cause: str, seconds: float) -> Coroutine[None, None, None]:
+        """End the server for good; who calls from now on is refused.
+
+        Args:
+            cause: Why, as a clause.
+            seconds: How long calls under way have to end.
+        """
+        self.lifecycle.retire(cause)
+        return self._retire(cause, seconds)
+
+    async def _retire(self, cause: str, seconds: float) -> None:
+        await self._requests.ended(seconds)
+        if self.older is not None:
+            await self.older.retire(cause, seconds)
+        await self.stop()
+
+    @property
+    def in_flight(self) -> InFlight:
+        """The calls that it works on."""
+        return self._requests.in_flight
 
     @property
     def state(self) -> ServerState:
@@ -158,7 +200,7 @@ class McpSource(Source):
     @property
     def rubbish(self) -> int:
         """How many lines it printed that are no messages."""
-        return self.lifecycle.rubbish
+        return self.lifecycle.words.rubbish
 
     @property
     def status(self) -> ServerStatus:
@@ -348,7 +390,7 @@ class McpSource(Source):
         """
         connection = await self._ready(clock)
         try:
-            return await self._send(connection, method, params, call, schema, clock)
+            return await self._requests.send(connection, method, params, call, schema, clock)
         except MCPError as error:
             if not is_gone(error):
                 raise
@@ -356,74 +398,16 @@ class McpSource(Source):
             # A session that the server does not know has run nothing.
             unheard = is_session_lost(error)
             if not again and not unheard:
-                raise ServerDownError(self.name, "died over it", lost=True) from None
+                raise self.lifecycle.cut_off() from None
         _log.info("server %s: %s is asked once more", self.name, method)
         with paused(clock):
             connection = await self.lifecycle.ready_again(connection)
         try:
-            return await self._send(connection, method, params, call, schema, clock)
+            return await self._requests.send(connection, method, params, call, schema, clock)
         except MCPError as error:
             if not is_gone(error):
                 raise
             raise ServerDownError(self.name, "died over it twice", lost=not unheard) from None
-
-    async def _send(
-        self,
-        connection: Connection,
-        method: str,
-        params: Params,
-        call: RelayedCall | None,
-        schema: Params | None,
-        clock: CallClock | None,
-    ) -> dict[str, Json]:
-        patience = self.server.call_timeout
-        if call is None:
-            async with self._turns:
-                return await connection.request(method, dict(params), timeout=patience)
-        if clock is not None:
-            return await self._sent(connection, method, params, call, schema)
-        # The wait for its turn counts: a client is not kept for longer than it was told.
-        async with asyncio.timeout(patience) as deadline:
-            call.clock = TimeoutClock(deadline, patience)
-            try:
-                return await self._sent(connection, method, params, call, schema)
-            finally:
-                call.clock = None
-
-    async def _sent(
-        self,
-        connection: Connection,
-        method: str,
-        params: Params,
-        call: RelayedCall,
-        schema: Params | None,
-    ) -> dict[str, Json]:
-        is_answered = False
-        before = CURRENT.set(call)
-        try:
-            await self._turns.acquire()
-            call.turn = self._turns
-            self.in_flight.add(call)
-            try:
-                result = await connection.request(
-                    method,
-                    dict(params),
-                    timeout=None,
-                    on_progress=call.progress if call.caller.wants_progress else None,
-                    on_closed=call.close_stream,
-                    capabilities=call.caller.capabilities,
-                    schema=schema,
-                )
-                is_answered = True
-                return result
-            except MCPError:
-                is_answered = True
-                raise
-            finally:
-                call.give_turn_back()
-                self.in_flight.remove(call, is_answered=is_answered)
-        finally:
-            CURRENT.reset(before)
 
     # ---- what it says by itself
 

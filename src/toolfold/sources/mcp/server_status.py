@@ -7,8 +7,11 @@ from typing import Literal
 
 __all__ = ["ServerState", "ServerStatus"]
 
-ServerState = Literal["waiting", "starting", "ready", "failed", "stopped", "quarantined"]
-"""Where a server stands. A waiting one starts at its first call."""
+ServerState = Literal[
+    "waiting", "starting", "ready", "failed", "stopped", "quarantined", "disabled", "removed"
+]
+"""Where a server stands. A waiting one starts at its first call; a disabled one was turned off by
+a person, a removed one is in the configuration no more."""
 
 
 @dataclass(frozen=True, slots=True)

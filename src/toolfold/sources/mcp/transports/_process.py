@@ -17,7 +17,7 @@ import signal
 import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from toolfold._bounds import one_line
@@ -82,12 +82,19 @@ class Child:
         self.name = name
         self.process = process
         self._words: deque[str] = deque(maxlen=_WORDS_AT_MOST)
+        self._listener: Callable[[str], None] | None = None
         self._reading = asyncio.create_task(self._read_errors())
 
     @property
     def last_words(self) -> str:
         """The last line that it wrote to its standard error."""
         return self._words[-1] if self._words else ""
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Have a listener told every line of its standard error, from its first on."""
+        for line in self._words:
+            listener(line)
+        self._listener = listener
 
     @property
     def has_left(self) -> bool:
@@ -107,10 +114,13 @@ class Child:
             if not line:
                 return
             began = time.perf_counter()
-            text = one_line(line[:4_000].decode("utf-8", "replace"), 1000)
+            whole = line[:4_000].decode("utf-8", "replace")
+            text = one_line(whole, 1000)
             if text:
                 self._words.append(text)
                 log.debug("%s", text)
+                if self._listener is not None:
+                    self._listener(whole)
             await pace.rest(time.perf_counter() - began)
 
     async def left(self) -> None:

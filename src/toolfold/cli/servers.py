@@ -1,0 +1,247 @@
+"""`toolfold servers`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from toolfold._terminal import columns, padded
+from toolfold.cli import options
+from toolfold.cli.status import server_line, state_folders
+from toolfold.errors import ToolfoldError
+from toolfold.serve.control.asking import ask, sockets
+from toolfold.serve.control.messages import ControlError
+from toolfold.serve.control.run_folder import pid_of
+from toolfold.tool import Json, is_array, is_object
+
+_STARTING_SECONDS = 60.0
+_LOOK_EVERY = 0.1
+
+
+class Reached(NamedTuple):
+    """A gateway that was asked."""
+
+    place: Path
+    pid: int
+    result: dict[str, Json]
+
+
+class AskedGateways:
+    """The gateways that a command is for.
+
+    Args:
+        places: Their control sockets.
+    """
+
+    def __init__(self, places: list[Path]) -> None:
+        self._places = places
+
+    def ask(self, verb: str, arguments: Mapping[str, Json] | None = None) -> list[Reached]:
+        """Ask all of them, and return what those answer that do not refuse.
+
+        Raises:
+            ToolfoldError: None does; the refusal of one is told.
+        """
+        return asyncio.run(self._ask(verb, arguments or {}))
+
+    async def _ask(self, verb: str, arguments: Mapping[str, Json]) -> list[Reached]:
+        found: list[Reached] = []
+        refusals: list[tuple[int, ControlError]] = []
+        for place in self._places:
+            try:
+                result = await ask(place, verb, arguments)
+            except ControlError as error:
+                # A proxy has other verbs; a killed gateway has none.
+                if error.code not in ("gone", "unknown_verb"):
+                    refusals.append((pid_of(place), error))
+            else:
+                found.append(Reached(place, pid_of(place), result if is_object(result) else {}))
+        if not found and refusals:
+            pid, error = refusals[0]
+            raise ToolfoldError(f"gateway {pid}: {error.message}")
+        if not found:
+            raise ToolfoldError(
+                "no gateway runs that could be asked",
+                hint="start one with `toolfold serve`, or name its --config or --state-dir",
+            )
+        for pid, error in refusals:
+            click.echo(f"gateway {pid}: {options.plain(error.message)}", err=True)
+        return found
+
+
+def reaching(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the running gateways that its options name."""
+
+    @wraps(function)
+    def with_gateways(
+        config: str | None, state_dir: str | None, pid: int | None, **others: Any
+    ) -> None:
+        places = sockets(state_folders(config, state_dir))
+        own = [place for place in places if pid is None or pid_of(place) == pid]
+        function(AskedGateways(own), **others)
+
+    chosen = click.option("--pid", type=int, metavar="N", help="Only the gateway of this process")
+    state = click.option(
+        "--state-dir",
+        metavar="DIR",
+        help="Where the gateways remember things  [default: `serve.state_dir`]",
+    )
+    return options.config_option(state(chosen(options.json_option(with_gateways))))
+
+
+@click.group("servers", short_help="Look at the servers of running gateways, and change them")
+def command() -> None:
+    """Look at the servers of running gateways, and change them.
+
+    Every running `toolfold serve` of yours is asked; --pid names one. What is turned off is
+    off until it is turned on again or the gateway ends: `disabled: true` in the configuration
+    is what holds.
+
+    \b
+    Examples:
+      toolfold servers list
+      toolfold servers restart github
+      toolfold servers disable github
+      toolfold servers logs github --lines 100
+    """
+
+
+@command.command("list", short_help="Show how the servers stand")
+@reaching
+def list_command(running: AskedGateways, as_json: bool) -> None:
+    """Show how the servers stand.
+
+    \b
+    Examples:
+      toolfold servers list
+      toolfold servers list --json | jq '.gateways[].servers[].state'
+    """
+    found = running.ask("servers.list")
+    if as_json:
+        options.print_json({"gateways": [{"pid": one.pid, **one.result} for one in found]})
+        return
+    for one in found:
+        servers = _objects(one.result.get("servers"))
+        names = [options.plain(str(server.get("name"))) for server in servers]
+        widest = max(map(columns, names), default=0)
+        click.echo(options.bold(f"gateway {one.pid}"))
+        for name, server in zip(names, servers, strict=True):
+            click.echo(f"  {padded(name, widest)}  {server_line(server)}")
+        left_out = one.result.get("left_out")
+        if is_array(left_out) and left_out:
+            named = ", ".join(options.plain(str(name)) for name in left_out)
+            click.echo(options.dim(f"  left out by the configuration: {named}"))
+
+
+@command.command("restart", short_help="End a server and start it anew")
+@click.argument("name")
+@reaching
+def restart_command(running: AskedGateways, name: str, as_json: bool) -> None:
+    """End a server and start it anew.
+
+    Calls under way have `serve.drain` seconds to end; those that come meanwhile wait. The
+    command ends when the server is there again, or has failed.
+
+    \b
+    Examples:
+      toolfold servers restart github
+    """
+    found = running.ask("servers.restart", {"name": name})
+    _report(_settled(found, name), name, as_json=as_json)
+
+
+@command.command("enable", short_help="Turn a server on")
+@click.argument("name")
+@reaching
+def enable_command(running: AskedGateways, name: str, as_json: bool) -> None:
+    """Turn a server on that was turned off.
+
+    \b
+    Examples:
+      toolfold servers enable github
+    """
+    found = running.ask("servers.enable", {"name": name})
+    _report(_settled(found, name), name, as_json=as_json)
+
+
+@command.command("disable", short_help="Turn a server off")
+@click.argument("name")
+@reaching
+def disable_command(running: AskedGateways, name: str, as_json: bool) -> None:
+    """Turn a server off: its tools are gone for every client.
+
+    Calls under way have `serve.drain` seconds to end. It is on again when the gateway is
+    started again, unless the configuration says `disabled: true`.
+
+    \b
+    Examples:
+      toolfold servers disable github
+    """
+    _report(running.ask("servers.disable", {"name": name}), name, as_json=as_json)
+
+
+@command.command("logs", short_help="Show the last lines of a server's standard error")
+@click.argument("name")
+@click.option(
+    "--lines", type=click.IntRange(1, 200), default=50, show_default=True, help="How many"
+)
+@reaching
+def logs_command(running: AskedGateways, name: str, lines: int, as_json: bool) -> None:
+    """Show the last lines of a server's standard error, their secrets taken out.
+
+    \b
+    Examples:
+      toolfold servers logs github
+      toolfold servers logs github --lines 200 --json
+    """
+    found = running.ask("servers.logs", {"name": name, "lines": lines})
+    if as_json:
+        options.print_json({"gateways": [{"pid": one.pid, **one.result} for one in found]})
+        return
+    for one in found:
+        if len(found) > 1:
+            click.echo(options.bold(f"gateway {one.pid}"))
+        for line in _objects(one.result.get("lines")):
+            text = options.plain(str(line.get("text")))
+            click.echo(f"{options.dim(str(line.get('at')))}  {text}")
+        if error := one.result.get("error"):
+            click.echo(options.plain(f"{name}: {error}"), err=True)
+
+
+def _settled(found: list[Reached], name: str) -> list[Reached]:
+    """Wait until a server has started, or has failed to."""
+    until = time.monotonic() + _STARTING_SECONDS
+
+    async def wait(one: Reached) -> Reached:
+        while time.monotonic() < until:
+            listed = await ask(one.place, "servers.list")
+            servers = _objects(listed.get("servers")) if is_object(listed) else []
+            own = [server for server in servers if server.get("name") == name]
+            if own and own[0].get("state") != "starting":
+                return one._replace(result={**one.result, **own[0]})
+            await asyncio.sleep(_LOOK_EVERY)
+        return one
+
+    return [asyncio.run(wait(one)) for one in found]
+
+
+def _report(found: list[Reached], name: str, *, as_json: bool) -> None:
+    if as_json:
+        options.print_json({"gateways": [{"pid": one.pid, **one.result} for one in found]})
+    else:
+        for one in found:
+            what = server_line(one.result) if "tools" in one.result else one.result.get("state")
+            click.echo(f"gateway {one.pid}: {options.plain(name)} {what}")
+    if any(one.result.get("state") == "failed" for one in found):
+        sys.exit(1)
+
+
+def _objects(value: Json) -> list[dict[str, Json]]:
+    return [item for item in value if is_object(item)] if is_array(value) else []

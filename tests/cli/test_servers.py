@@ -1,0 +1,81 @@
+"""`toolfold servers`: the servers of a running gateway, from another terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from support.served import Served
+from support.servers.place import SECONDS, Place, prepared
+from toolfold.cli import main
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with prepared(tmp_path) as made:
+        yield made
+
+
+def servers(place: Place, *words: str) -> Any:
+    return CliRunner().invoke(main, ["servers", *words, "--config", str(place.config)])
+
+
+def ready(place: Place) -> None:
+    end = time.monotonic() + 2 * SECONDS
+    while True:
+        listed = servers(place, "list", "--json")
+        if listed.exit_code == 0:
+            found = json.loads(listed.stdout)["gateways"]
+            if all(server["state"] == "ready" for server in found[0]["servers"]):
+                return
+        assert time.monotonic() < end, listed.output
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_servers_are_listed_restarted_turned_off_and_on_and_read(place: Place) -> None:
+    place.add("good").add("other")
+    with Served(place) as served:
+        served.greet()
+        ready(place)
+
+        text = servers(place, "list").stdout
+        assert f"gateway {served.process.pid}\n  good   ready, " in text
+
+        done = servers(place, "restart", "good")
+        assert done.exit_code == 0, done.output
+        assert f"gateway {served.process.pid}: good ready, " in done.stdout
+        assert "restarted 1×" in done.stdout
+
+        off = servers(place, "disable", "good", "--json")
+        [one] = json.loads(off.stdout)["gateways"]
+        assert one == {
+            "pid": served.process.pid,
+            "name": "good",
+            "state": "disabled",
+            "changed": True,
+        }
+        assert "good   disabled" in servers(place, "list").stdout
+        assert "is not available" in served.call("good__echo", "hi")
+        assert served.call("other__echo", "hi") == "other:hi"
+        assert "good ready, " in servers(place, "enable", "good").stdout
+
+        logs = json.loads(servers(place, "logs", "good", "--json").stdout)["gateways"][0]
+        assert logs["lines"] == []
+
+        wrong = servers(place, "restart", "goood")
+        assert wrong.exit_code == 1
+        assert "no server is named 'goood'; did you mean 'good'?" in wrong.stderr
+
+
+def test_where_no_gateway_runs_that_is_said(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["servers", "list", "--state-dir", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: no gateway runs that could be asked\n")
