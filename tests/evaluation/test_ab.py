@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
-from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from support.html_page import HtmlPage
 from toolfold.cli import main
 from toolfold.errors import ConfigError
 from toolfold.evaluation.ab import (
@@ -41,12 +41,12 @@ from toolfold.evaluation.ab import (
     rows,
     scripted,
 )
-from toolfold.evaluation.ab.report import report_html
 from toolfold.evaluation.ab.run_record import as_json, from_json, make_folder, save
 from toolfold.evaluation.ab.runner import catalog_of
 from toolfold.evaluation.ab.scenario_tools import CORE, folded_tools, registry_of
 from toolfold.evaluation.ab.scenarios import scenarios_named
 from toolfold.evaluation.ab.stage import SEEDED_SESSION, Stage
+from toolfold.evaluation.report.ab_page import report_html
 from toolfold.redact import Redactor
 from toolfold.runtime.agent import Agent
 from toolfold.runtime.model import Model, ModelError, Reply, Request, TextDelta
@@ -604,38 +604,24 @@ def test_a_table_that_cannot_be_used_names_the_entry(
 # ---- the report
 
 
-class Page(HTMLParser):
-    """What a page holds: its links, what it loads, and whether its tags match."""
+def test_the_report_is_one_page_that_holds_every_transcript() -> None:
+    runs = {
+        result.label: (run, result)
+        for name in SEED
+        for run, result in (made(name, arm) for arm in ("folded", "unfolded"))
+    }
+    results = [result for _, result in runs.values()]
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.loads: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag == "a":
-            self.links.append(given.get("href") or "")
-        self.loads += [str(given[key]) for key in ("src", "srcset") if key in given]
-        if tag in ("link", "script", "img", "iframe"):
-            self.loads.append(tag)
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_the_report_is_one_page_that_links_every_transcript() -> None:
-    results = [made(name, arm)[1] for name in SEED for arm in ("folded", "unfolded")]
-
-    page = Page(report_html(results, title="A/B"))
+    page = HtmlPage(
+        report_html(results, title="A/B", transcript=lambda result: runs[result.label][0])
+    )
 
     assert page.open == [] and page.loads == []
-    assert page.links == [f"transcripts/{result.label}.json" for result in results]
+    anchors = [f"#conversation-{i}" for i in range(1, len(results) + 1)]
+    assert [link for link in page.links if link.startswith("#conversation")] == anchors
+    assert [link for link in page.links if link[1:] not in page.ids] == []
+    for run, _ in runs.values():
+        assert all(turn.text in page.words for turn in run.turns)
 
 
 def test_every_text_of_the_report_is_escaped() -> None:
@@ -651,7 +637,7 @@ def test_every_text_of_the_report_is_escaped() -> None:
     text = report_html([nasty], title="<title>", notes=["<p>"])
 
     assert "<script>" not in text and "<img" not in text and "<b>" not in text
-    assert Page(text).loads == []
+    assert HtmlPage(text).loads == []
 
 
 # ---- the command

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.html_page import HtmlPage
 from toolfold import Settings
 from toolfold.evaluation import Corpus, load_corpus, measure
 from toolfold.evaluation.measure import FloorPoint, mean_curve
-from toolfold.evaluation.page import page_html
+from toolfold.evaluation.report.eval_page import eval_html
 
 TOOLS = [
     {"name": "create_issue", "description": "Open an issue in a repository."},
@@ -149,10 +150,16 @@ def test_the_page_compares_runs_and_escapes_names(tmp_path: Path) -> None:
     )
     row = measure(own, Settings(enabled="on")).as_json()
 
-    page = page_html({"<before>": [row], "this run": [{**row, "recall@5": 0.5}]})
+    page = eval_html({"<before>": [row], "this run": [{**row, "recall@5": 0.5}]})
 
     assert "<before>" not in page
-    assert page.count("<svg") == 4
+    read = HtmlPage(page)
+    assert [caption.partition(":")[0] for caption in read.within("caption")][:3] == [
+        "Recall@5",
+        "Recall@1",
+        "Requests that no tool serves and that get a hit",
+    ]
+    assert "Recall against false hits, floor by floor" in page
     assert "0.500" in page
 
 
@@ -161,9 +168,12 @@ def test_the_page_tells_of_answers_where_a_run_measured_them(tmp_path: Path) -> 
     row = measure(own, Settings(enabled="on")).as_json()
     answers = {"answer_recall": 0.75, "first_hit": 0.25, "answer_tokens": 311.6}
 
-    without = page_html({"before": [row]})
-    page = page_html({"before": [row], "this run": [{**row, "answers": answers}]})
+    without = eval_html({"before": [row]})
+    page = eval_html({"before": [row], "this run": [{**row, "answers": answers}]})
 
-    assert "answer_recall" not in without
-    assert "<td>0.750</td><td>0.250</td><td>312</td>" in page
-    assert page.count("<svg") == without.count("<svg") + 1
+    title = "Right tools that the whole answer names"
+    assert "in the answer" not in without and title not in without
+    cells = HtmlPage(page).within("td")
+    place = cells.index("312")
+    assert cells[place - 2 : place + 1] == ["0.750", "0.250", "312"]
+    assert title in page

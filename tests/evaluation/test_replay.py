@@ -327,7 +327,7 @@ def test_a_sample_is_what_the_schema_takes_but_for_a_pattern_or_an_object_of_any
 
 def test_charts_are_well_formed_escaped_and_say_in_words_what_they_show() -> None:
     lines = lines_svg("a < b", {"one": [1, 2], "two & more": [10, 20]}, logarithmic=True)
-    bars = grouped_bars_svg("a < b", {("x", "one"): 3.0, ("x", "two"): None}, inside=True)
+    bars = grouped_bars_svg("a < b", {("x", "one"): 3.0, ("x", "two"): None})
 
     for chart in (lines, bars, lines_svg("none", {}), grouped_bars_svg("none", {})):
         assert ElementTree.fromstring(chart).tag.endswith("svg")

@@ -129,7 +129,8 @@ def command(
         make, profile_named(profile), timeout, concurrency, memory=options.read_memory(memory)
     )
     todo = list(tasks(chosen, chosen_arms, repeat))
-    record = _Record(Path(out) if out else _default_folder(), table, todo, api_key_env)
+    folder = Path(out) if out else _default_folder()
+    record = _Record(folder, table, todo, api_key_env, is_scripted=scripted)
     whole = _hold(todo, plan, record, client, quiet=as_json)
     record.write_report()
     _print(record, as_json=as_json)
@@ -145,7 +146,15 @@ def command(
 class _Record:
     """What was measured so far, and where it is written."""
 
-    def __init__(self, folder: Path, prices: Prices, todo: Sequence[Task], key: str | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        prices: Prices,
+        todo: Sequence[Task],
+        key: str | None,
+        *,
+        is_scripted: bool,
+    ) -> None:
         from toolfold.evaluation.ab.run_record import make_folder
         from toolfold.redact import Redactor
 
@@ -153,6 +162,7 @@ class _Record:
         self._places = {(t.scenario.name, t.arm.name, t.repeat): i for i, t in enumerate(todo)}
         self._made: dict[int, Measures] = {}
         self._prices = prices
+        self._is_scripted = is_scripted
         # The key's variable may be named like no secret.
         given = {"GIVEN_KEY": os.environ.get(key or "", "")}
         self._redactor = Redactor.from_environment({**os.environ, **given})
@@ -182,13 +192,30 @@ class _Record:
 
     def write_report(self) -> None:
         """Write the page and the numbers."""
-        from toolfold.evaluation.ab.report import report_html
+        from toolfold.cli._report_origin import made_now, typed_command
+        from toolfold.evaluation.report.ab_page import report_html
 
-        page = report_html(self.measures, title=f"A/B with {self.model}", notes=_NOTES)
+        page = report_html(
+            self.measures,
+            title=f"toolfold ab: folded and unfolded tools with {self.model}",
+            notes=(_SCRIPTED_NOTE, *_NOTES) if self._is_scripted else _NOTES,
+            command=typed_command(),
+            made=made_now(),
+            transcript=self._transcript,
+        )
         numbers = json.dumps(self.as_json(), ensure_ascii=False, indent=1)
         for name, text in (("report.html", page), ("results.json", numbers)):
             file = self.folder / name
             _written(lambda f=file, t=text: f.write_bytes(t.encode("utf-8", "replace")), file)
+
+    def _transcript(self, run: Measures) -> Run | None:
+        """Return what was said in a run as it was written, so without its secrets."""
+        from toolfold.evaluation.ab.run_record import load
+
+        try:
+            return load(self.folder, run.label)
+        except (OSError, ToolfoldError):
+            return None
 
     @property
     def model(self) -> str:
@@ -207,6 +234,10 @@ class _Record:
         }
 
 
+_SCRIPTED_NOTE = (
+    "The model follows a plan: these figures are what a competent model pays, the same every "
+    "time. They say nothing about yours."
+)
 _NOTES = (
     "Numbers are means over the runs of a scenario in an arm; runs that ended early count as "
     "failures and are left out of the other means.",
@@ -273,7 +304,7 @@ def _list(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
 
 def _print(record: _Record, *, as_json: bool) -> None:
     from toolfold.evaluation.ab.measures import rows
-    from toolfold.evaluation.ab.report import COLUMNS
+    from toolfold.evaluation.report.ab_page import COLUMNS
 
     if as_json:
         options.print_json(record.as_json())

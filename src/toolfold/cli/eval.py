@@ -11,6 +11,7 @@ from statistics import fmean
 import click
 
 from toolfold.cli import options
+from toolfold.cli._report_origin import made_now, typed_command, write_text
 from toolfold.cli.output import print_table, say
 from toolfold.cli.progress_bar import ProgressBar, progress
 from toolfold.cli.setting_options import setting_option
@@ -297,11 +298,11 @@ def _draw(
     if plot:
         from toolfold.evaluation.plot import bars_svg
 
-        Path(plot).write_text(bars_svg(results, "recall@5"), encoding="utf-8")
+        write_text(plot, bars_svg(results, "recall@5"))
     if page:
-        from toolfold.evaluation.page import page_html
+        from toolfold.evaluation.report.eval_page import eval_html
 
-        Path(page).write_text(page_html(runs), encoding="utf-8")
+        write_text(page, eval_html(runs, command=typed_command(), made=made_now()))
 
 
 def _warn_of_unknown(folder: str, unknown: tuple[str, ...]) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from toolfold.cli import options
+from toolfold.cli._report_origin import made_now, typed_command, write_text
 from toolfold.cli.output import print_table, say
 from toolfold.cli.progress_bar import progress
-from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
     from toolfold.catalog import Catalog
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     "--budget", metavar="N", type=click.IntRange(1),
     help="Tokens that searches' answers may take in a prompt  [default: the runtime's]",
 )  # fmt: skip
+@click.option("--page", metavar="FILE", help="Write a page with plots and the turns as HTML")
 @options.memory_option
 @options.json_option
 def command(
@@ -55,6 +55,7 @@ def command(
     growth: str | None,
     turns: int,
     budget: int | None,
+    page: str | None,
     memory: str | None,
     as_json: bool,
 ) -> None:
@@ -78,6 +79,7 @@ def command(
       toolfold replay talk.jsonl --tools tools.py
       toolfold replay talk.jsonl --config .mcp.json
       toolfold replay .toolfold/ab/20260302-090000/transcripts/*.json --strategy bridge
+      toolfold replay --page replay.html
       toolfold replay --growth growth.svg --catalog tools.json
     """
     from toolfold.evaluation.ab.arms import ARMS, arms_named
@@ -99,6 +101,8 @@ def command(
                 for arm in chosen:
                     results.append(replay(trace, arm, limits, known))
                     bar.update(1, options.plain(f"{trace.name} {arm.name}"))
+    if page:
+        _write_page(page, results, grown)
     if as_json:
         value = {"results": [result.as_json() for result in results]}
         options.print_json({**value, "growth": grown.as_json()} if grown else value)
@@ -141,16 +145,21 @@ def _grown(file: str, catalog: Catalog | None, turns: int, budget: int | None) -
     from toolfold.evaluation.growth import growth, growth_svg
 
     grown = growth(catalog or demo_catalog(), turns=turns, budget=budget)
-    try:
-        Path(file).write_text(growth_svg(grown), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write `{file}`: {error.strerror}", hint="check it") from None
+    write_text(file, growth_svg(grown))
     return grown
 
 
+def _write_page(file: str, results: Sequence[Replayed], grown: Growth | None) -> None:
+    from toolfold.evaluation.report.replay_page import replay_html
+
+    write_text(file, replay_html(results, growth=grown, command=typed_command(), made=made_now()))
+
+
 def _print(results: Sequence[Replayed]) -> None:
-    totals = _totals(results)
-    shown = [*results, *totals] if len({result.trace for result in results}) > 1 else results
+    from toolfold.evaluation.replay import totals
+
+    whole = totals(results)
+    shown = [*results, *whole] if len({result.trace for result in results}) > 1 else results
     heads = ["trace", "strategy", "met", "trips", "read", "new", "written", "largest"]
     rows = [
         [
@@ -166,7 +175,7 @@ def _print(results: Sequence[Replayed]) -> None:
         for result in shown
     ]
     print_table([heads, *rows], words=2)
-    by_name = {total.strategy: total for total in totals}
+    by_name = {total.strategy: total for total in whole}
     plain = by_name.get("bridge")
     for name, what in (
         ("bridge+sure", "prefetch where it is sure"),
@@ -180,30 +189,6 @@ def _print(results: Sequence[Replayed]) -> None:
                 f"{what} saves {saved:,} of {plain.round_trips:,} round trips; tokens read: "
                 f"{more / plain.usage.prompt:+.1%}"
             )
-
-
-def _totals(results: Sequence[Replayed]) -> list[Replayed]:
-    """Return what each strategy comes to over all traces."""
-    from toolfold.evaluation.replay import Replayed
-    from toolfold.runtime.model import Usage
-
-    totals: list[Replayed] = []
-    for name in dict.fromkeys(result.strategy for result in results):
-        own = [result for result in results if result.strategy == name]
-        totals.append(
-            Replayed(
-                "all",
-                name,
-                turns=sum(result.turns for result in own),
-                needs=sum(result.needs for result in own),
-                met=sum(result.met for result in own),
-                round_trips=sum(result.round_trips for result in own),
-                usage=sum((result.usage for result in own), Usage()),
-                prompts=tuple(size for result in own for size in result.prompts),
-                discoveries=(),
-            )
-        )
-    return totals
 
 
 def _print_growth(grown: Growth) -> None:

@@ -1,7 +1,7 @@
-"""Charts as SVG, with nothing to install: bars in groups, and lines.
+"""Charts as SVG files, with nothing to install: bars in groups, and lines.
 
-A chart stands alone, on white, or inside a page, in the page's own text colour. What it
-shows is also said in words, for those who cannot see it.
+A chart stands alone, on white. What it shows is also said in words, for those who cannot see
+it. Those of pages are `report.charts`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 
 from toolfold.evaluation.measure import Result
 
-__all__ = ["bars_svg", "curves_svg", "grouped_bars_svg", "lines_svg"]
+__all__ = ["bars_svg", "grouped_bars_svg", "lines_svg"]
 
 _COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#9c6b4e")
 _ROW = 16
@@ -33,7 +33,6 @@ def grouped_bars_svg(
     *,
     most: float | None = None,
     written: Callable[[float], str] = lambda value: f"{value:,.0f}",
-    inside: bool = False,
 ) -> str:
     """Return a chart of bars.
 
@@ -42,7 +41,6 @@ def grouped_bars_svg(
         values: The length of each bar, by its group and its series; None leaves it out.
         most: What fills the whole width; by default the longest bar.
         written: How a value is written.
-        inside: Whether it goes into a page, and takes the page's text colour.
     """
     groups = list(dict.fromkeys(group for group, _ in values))
     series = list(dict.fromkeys(name for _, name in values))
@@ -54,7 +52,7 @@ def grouped_bars_svg(
         for (group, name), value in values.items()
         if value is not None
     )
-    parts = _opening(title, said, _LEFT + _WIDTH + 90, 86 + high * len(groups), inside)
+    parts = _opening(title, said, _LEFT + _WIDTH + 90, 86 + high * len(groups))
     parts += _legend(series)
     for row, group in enumerate(groups):
         top = 66 + high * row
@@ -78,7 +76,6 @@ def lines_svg(
     across: str = "turn",
     up: str = "tokens",
     logarithmic: bool = False,
-    inside: bool = False,
 ) -> str:
     """Return a chart of lines.
 
@@ -88,7 +85,6 @@ def lines_svg(
         across: What is counted along the bottom.
         up: What is counted up the side.
         logarithmic: Whether equal steps up are equal factors.
-        inside: Whether it goes into a page, and takes the page's text colour.
     """
     values = [value for line in series.values() for value in line]
     count = max((len(line) for line in series.values()), default=1)
@@ -111,7 +107,7 @@ def lines_svg(
         for name, line in series.items()
         if line
     )
-    parts = _opening(title, said, left + _WIDTH + 130, top + _HEIGHT + 50, inside)
+    parts = _opening(title, said, left + _WIDTH + 130, top + _HEIGHT + 50)
     for tick in ticks:
         at = f'x1="{left}" x2="{left + _WIDTH}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"'
         parts.append(f'<line {at} stroke="currentColor" stroke-opacity="0.15"/>')
@@ -132,61 +128,17 @@ def lines_svg(
     return "\n".join([*parts, "</svg>", ""])
 
 
-def curves_svg(
-    title: str,
-    series: Mapping[str, Sequence[tuple[float, float]]],
-    *,
-    across: str,
-    up: str,
-    inside: bool = False,
-) -> str:
-    """Return a chart of curves through points, both ways from 0 to 1.
-
-    Args:
-        title: What it shows.
-        series: The points of each curve: across, then up.
-        across: What is counted along the bottom.
-        up: What is counted up the side.
-        inside: Whether it goes into a page, and takes the page's text colour.
-    """
-    left, top = 80, 66
-    said = "; ".join(
-        f"{name}: " + ", ".join(f"{up} {y:.3f} at {across} {x:.3f}" for x, y in points)
-        for name, points in series.items()
-    )
-    parts = _opening(title, said, left + _WIDTH + 60, top + _HEIGHT + 50, inside)
-    parts += _legend(list(series))
-    for tick in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
-        y, x = top + _HEIGHT * (1 - tick), left + _WIDTH * tick
-        at = f'x1="{left}" x2="{left + _WIDTH}" y1="{y:.1f}" y2="{y:.1f}"'
-        parts.append(f'<line {at} stroke="currentColor" stroke-opacity="0.15"/>')
-        parts.append(_label(left - 8, y + 4, f"{tick:.1f}", "end", 11))
-        parts.append(_label(x, top + _HEIGHT + 18, f"{tick:.1f}", "middle", 11))
-    parts.append(_label(left + _WIDTH / 2, top + _HEIGHT + 38, across, "middle"))
-    parts.append(_label(left - 8, top - 10, up, "end", 11))
-    for i, points in enumerate(series.values()):
-        placed = [(left + _WIDTH * x, top + _HEIGHT * (1 - y)) for x, y in points]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
-        stroke = f'fill="none" stroke="{_colour(i)}" stroke-width="2"'
-        parts.append(f'<polyline points="{line}" {stroke}/>')
-        parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_colour(i)}"/>' for x, y in placed
-        ]
-    return "\n".join([*parts, "</svg>", ""])
-
-
 _FILL = ' fill="currentColor"'
 
 
-def _opening(title: str, said: str, width: float, height: float, inside: bool) -> list[str]:
-    colour = "" if inside else ' color="black"'
+def _opening(title: str, said: str, width: float, height: float) -> list[str]:
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}"{colour} font-family="system-ui, sans-serif" '
+        f'width="{width}" height="{height}" color="black" font-family="system-ui, sans-serif" '
         'font-size="12">',
         f"<title>{escape(title)}</title>",
         f"<desc>{escape(said)}</desc>",
-        *([] if inside else ['<rect width="100%" height="100%" fill="white"/>']),
+        '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="12" y="22"{_FILL} font-size="14" font-weight="600">{escape(title)}</text>',
     ]
 

@@ -8,6 +8,7 @@ sees, so the round trips and tokens are those of the strategy. No model is asked
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolfold.evaluation.ab.arms import Arm
@@ -22,7 +23,7 @@ from toolfold.sources.registry import Registry
 from toolfold.tokens import estimate
 from toolfold.tool import Json
 
-__all__ = ["Replayed", "replay"]
+__all__ = ["Replayed", "replay", "totals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class Replayed:
 
     discoveries: tuple[int, ...]
     """By turn: how many of these were answers of searches, and notes."""
+
+    messages: tuple[Message, ...] = ()
+    """What was said; not part of the JSON object."""
 
     def as_json(self) -> dict[str, Json]:
         """Return it as a JSON object."""
@@ -112,7 +116,29 @@ async def _replay(trace: Trace, arm: Arm, limits: Limits, memory: SearchMemory |
         usage=conversation.usage,
         prompts=tuple(prompts),
         discoveries=tuple(discoveries),
+        messages=tuple(conversation.messages),
     )
+
+
+def totals(results: Sequence[Replayed]) -> list[Replayed]:
+    """Return what each strategy comes to over all traces."""
+    made: list[Replayed] = []
+    for name in dict.fromkeys(result.strategy for result in results):
+        own = [result for result in results if result.strategy == name]
+        made.append(
+            Replayed(
+                "all",
+                name,
+                turns=sum(result.turns for result in own),
+                needs=sum(result.needs for result in own),
+                met=sum(result.met for result in own),
+                round_trips=sum(result.round_trips for result in own),
+                usage=sum((result.usage for result in own), Usage()),
+                prompts=tuple(size for result in own for size in result.prompts),
+                discoveries=(),
+            )
+        )
+    return made
 
 
 def _size(request: Request) -> int:

@@ -17,7 +17,7 @@ from toolfold.runtime.messages import Message
 from toolfold.runtime.model import Usage
 from toolfold.tool import Json
 
-__all__ = ["Run", "TurnRecord", "as_json", "from_json", "make_folder", "save"]
+__all__ = ["Run", "TurnRecord", "as_json", "from_json", "load", "make_folder", "save"]
 
 VERSION = 1
 
@@ -136,12 +136,31 @@ def make_folder(folder: Path) -> None:
 
 def save(folder: Path, run: Run, measures: Json, redactor: Redactor) -> Path:
     """Write a run's transcript, without its secrets; return where."""
-    file = folder / "transcripts" / f"{run.name}.json"
+    file = _file(folder, run.name)
     value = redactor.redacted({**as_json(run), "measures": measures})
     text = json.dumps(value, ensure_ascii=False, indent=1)
     # Half a character, from a model or a tool, fits no encoding.
     file.write_bytes(text.encode("utf-8", "replace"))
     return file
+
+
+def load(folder: Path, name: str) -> Run:
+    """Return the run of a name whose transcript stands in a folder.
+
+    Raises:
+        CatalogError: The file is no transcript.
+        OSError: It cannot be read.
+    """
+    file = _file(folder, name)
+    try:
+        value: Json = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CatalogError(f"`{file}` is no JSON: {error}", hint="make the run again") from None
+    return from_json(value, f"`{file}`")
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / "transcripts" / f"{name}.json"
 
 
 def _turn(turn: TurnRecord) -> dict[str, Json]:
