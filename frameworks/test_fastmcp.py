@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,15 +19,24 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool as ServerTool
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.tests import run_server_async
+from openai import AsyncOpenAI
 from pages import run_page
-from world import BRIDGE, CORE, FOLD, HIDDEN_FROM_READER, READER, World
+from scenario import Conversation, Scenario
+from world import (
+    CORE,
+    FOLD,
+    HIDDEN_FROM_READER,
+    ISSUE,
+    READER,
+    REPORTED,
+    ModelServer,
+    World,
+)
 
-from toolfold import Scope, Settings, estimate
+from toolfold import EVERYTHING, Scope, Settings, estimate
 from toolfold.adapters.fastmcp import FoldTransform, server_registry
 from toolfold.runtime import Agent, ScriptedModel
 from toolfold.sources.function_modules import FunctionModule, load_functions
-
-ISSUE = {"repo": "acme/website", "title": "It is broken"}
 
 
 def clock() -> str:
@@ -47,25 +57,90 @@ class WorldTool(ServerTool):
         return ToolResult(await self.world.arun(self.name, arguments))
 
 
-def server_of(world: World, *transforms: Any, auth: Any = None, open_to: Scope = READER) -> FastMCP:
-    server = FastMCP("office", auth=auth)
-    for tool in world.tools:
-        server.add_tool(
-            WorldTool(
-                name=tool.name,
-                description=tool.description,
-                parameters=dict(tool.parameters),
-                world=world,
-                auth=None if auth is None or tool in open_to else require_scopes("write"),
-            )
+def tools_of(world: World, *, guarded: bool = True) -> list[WorldTool]:
+    """Return the world's tools; those that a reader may not use ask for the right to write."""
+    return [
+        WorldTool(
+            name=tool.name,
+            description=tool.description,
+            parameters=dict(tool.parameters),
+            world=world,
+            auth=require_scopes("write") if guarded and tool not in READER else None,
         )
-    for transform in transforms:
-        server.add_transform(transform)
-    return server
+        for tool in world.tools
+    ]
+
+
+def server_of(world: World, *transforms: Any, auth: Any = None) -> FastMCP:
+    tools = tools_of(world, guarded=auth is not None)
+    return FastMCP("office", auth=auth, tools=tools, transforms=list(transforms))
 
 
 def folded() -> FoldTransform:
     return FoldTransform(FOLD, core=CORE)
+
+
+class TestFastMCP(Scenario):
+    """An agent as its clients have one: FastMCP's client, and OpenAI's before the model."""
+
+    is_guided = False
+    answers_unknown = False
+
+    def tools(self, world: World) -> list[Any]:
+        return tools_of(world)
+
+    def begin(
+        self,
+        server: ModelServer,
+        tools: list[Any],
+        *,
+        settings: Settings | None = FOLD,
+        scope: Scope = EVERYTHING,
+    ) -> Conversation:
+        said: list[Any] = []
+        token = "admin" if scope is EVERYTHING else "reader"
+
+        async def ask(text: str, pieces: list[str] | None = None) -> str:
+            office = FastMCP("office", auth=StaticTokenVerifier(TOKENS), tools=list(tools))
+            if settings is not None:
+                office.add_transform(FoldTransform(settings, core=CORE))
+            said.append({"role": "user", "content": text})
+            async with (
+                run_server_async(office) as url,
+                Client(url, auth=token) as client,
+                AsyncOpenAI(base_url=server.openai, api_key="key", max_retries=0) as openai,
+            ):
+                while True:
+                    listed = [function_of(tool) for tool in await client.list_tools()]
+                    reply = await reply_of(openai, said, listed, pieces)
+                    said.append(reply.to_dict())
+                    if not reply.tool_calls:
+                        return reply.content or ""
+                    said.extend([await result_of(client, each) for each in reply.tool_calls])
+
+        return ask
+
+
+def function_of(tool: Any) -> Any:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return {"type": "function", "function": function}
+
+
+async def reply_of(openai: Any, said: list[Any], tools: list[Any], pieces: Any) -> Any:
+    given = {"model": "any", "messages": said, "tools": tools}
+    if pieces is None:
+        return (await openai.chat.completions.create(**given)).choices[0].message
+    async with openai.chat.completions.stream(**given) as stream:
+        async for event in stream:
+            if event.type == "content.delta":
+                pieces.append(event.delta)
+        return (await stream.get_final_completion()).choices[0].message
+
+
+async def result_of(client: Client[Any], call: Any) -> Any:
+    arguments = json.loads(call.function.arguments)
+    content = await text(client, call.function.name, **arguments)
+    return {"role": "tool", "tool_call_id": call.id, "content": content}
 
 
 def run(
@@ -94,23 +169,6 @@ async def text(client: Client[Any], tool: str, /, **arguments: Any) -> str:
     return "".join(part.text for part in result.content)
 
 
-def test_a_client_sees_the_bridge_finds_a_tool_and_calls_it() -> None:
-    world = World()
-
-    async def talk(client: Client[Any]) -> tuple[list[str], str, str]:
-        names = [tool.name for tool in await client.list_tools()]
-        found = await text(client, "tool_search", query="open an issue in the tracker")
-        done = await text(client, "tool_call", name="forge__create_issue", arguments=ISSUE)
-        return names, found, done
-
-    ((names, found, done),) = run(server_of(world, folded()), (None, talk))
-
-    assert names == [*CORE, *BRIDGE]
-    assert "forge__create_issue(repo: string" in found
-    assert '"number": 3' in done
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
 def test_a_mistake_is_an_error_with_the_next_step() -> None:
     async def talk(client: Client[Any]) -> tuple[Any, str, str]:
         bad = await client.call_tool(
@@ -128,16 +186,6 @@ def test_a_mistake_is_an_error_with_the_next_step() -> None:
     assert "Did you mean forge__create_issue" in near
     assert "No tool matches" in none
     assert world.calls == []
-
-
-def test_a_folded_tool_called_by_its_name_runs() -> None:
-    world = World()
-    ((done),) = run(
-        server_of(world, folded()), (None, lambda c: text(c, "forge__create_issue", **ISSUE))
-    )
-
-    assert '"number": 3' in done
-    assert world.calls == [("forge__create_issue", ISSUE)]
 
 
 def test_two_clients_at_once_each_find_what_they_may_see() -> None:
@@ -158,7 +206,7 @@ def test_two_clients_at_once_each_find_what_they_may_see() -> None:
     assert "forge__list_issues" in reader[0]
     for answer in reader[1:]:
         assert f'"{HIDDEN_FROM_READER}" is not available in this session' in answer
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED
 
 
 def test_a_client_may_not_call_by_name_what_it_may_not_see() -> None:
@@ -240,14 +288,14 @@ def test_a_server_object_is_a_source_for_our_own_agent() -> None:
         return result.text
 
     assert '"number": 3' in asyncio.run(main())
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED
 
 
 def test_the_guide_runs() -> None:
     world = World()
     run_page("adapters/fastmcp.md", mcp=server_of(world), FastMCP=FastMCP)
 
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED
 
 
 def test_a_module_of_the_gateways_functions_may_hold_a_server(tmp_path: Path) -> None:

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.apps import App
 from google.adk.models.lite_llm import LiteLlm
-from google.adk.runners import InMemoryRunner
+from google.adk.runners import InMemoryRunner, Runner
+from google.adk.sessions import InMemorySessionService
 from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 from pages import run_page
+from scenario import Conversation, Scenario
 from three_functions import Ask, check
 from world import (
-    BRIDGE,
     CORE,
+    CREATE,
+    DONE,
     FOLD,
-    HIDDEN_FROM_READER,
+    OURS,
     READER,
+    REPORTED,
+    TASK,
     ModelServer,
     World,
     asked,
     last_results,
-    says,
     tool_names,
 )
 
-from toolfold import EVERYTHING
+from toolfold import EVERYTHING, Scope, Settings
 from toolfold.adapters.google_adk import FoldToolsPlugin
 
 
 def asking(server: ModelServer) -> Ask:
     async def ask(functions: list, text: str) -> str:
-        model = LiteLlm(model="openai/any", api_base=server.openai, api_key="key")
-        agent = LlmAgent(name="assistant", model=model, tools=functions)
+        agent = LlmAgent(name="assistant", model=model_of(server), tools=functions)
         runner = InMemoryRunner(agent, app_name="test")
         session = await runner.session_service.create_session(app_name="test", user_id="ada")
         said = ""
@@ -54,12 +57,6 @@ def test_three_functions_find_and_call_within_a_scope() -> None:
     check(asking)
 
 
-ISSUE = {"repo": "acme/website", "title": "It is broken"}
-SEARCH = asked(1, "tool_search", query="open an issue in the tracker")
-CREATE = asked(2, "tool_call", name="forge__create_issue", arguments=ISSUE)
-DONE = says(text="Done.")
-
-
 class WorldTool(BaseTool):
     def __init__(self, world: World, name: str) -> None:
         found = world.tool(name)
@@ -74,7 +71,7 @@ class WorldTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        return json.loads(await self._world.arun(self.name, args))
+        return {"result": await self._world.arun(self.name, args)}
 
 
 def tools_of(world: World) -> list[Any]:
@@ -98,7 +95,7 @@ async def events(
     given = [folded()] if plugins is None else plugins
     runner = InMemoryRunner(agent, app_name="test", plugins=given)
     session = await runner.session_service.create_session(app_name="test", user_id=user)
-    message = types.Content(role="user", parts=[types.Part(text="Report it.")])
+    message = types.Content(role="user", parts=[types.Part(text=TASK)])
     mode = StreamingMode.SSE if streaming else StreamingMode.NONE
     return [
         event
@@ -116,74 +113,54 @@ def run(server: ModelServer, world: World, user: str = "ada", **more: Any) -> li
     return asyncio.run(events(agent, user))
 
 
-def test_the_model_sees_the_bridge_finds_a_tool_and_calls_it() -> None:
-    world = World()
-    with ModelServer(SEARCH, CREATE, DONE) as server:
-        said = run(server, world)
+class TestGoogleADK(Scenario):
+    def tools(self, world: World) -> list[Any]:
+        return tools_of(world)
 
-    assert said[-1].content.parts[0].text == "Done."
-    assert sorted(tool_names(server.requests[0])) == sorted([*CORE, *BRIDGE])
-    assert "Not all of your tools are listed" in str(server.requests[0].body)
-    assert "forge__create_issue(repo: string" in last_results(server.requests[1])[0]
-    assert world.calls == [("forge__create_issue", ISSUE)]
-    assert '"number": 3' in last_results(server.requests[2])[0]
+    def begin(
+        self,
+        server: ModelServer,
+        tools: list[Any],
+        *,
+        settings: Settings | None = FOLD,
+        scope: Scope = EVERYTHING,
+    ) -> Conversation:
+        sessions = InMemorySessionService()
+
+        async def ask(text: str, pieces: list[str] | None = None) -> str:
+            agent = LlmAgent(name="assistant", model=model_of(server), tools=list(tools))
+            fold = () if settings is None else [FoldToolsPlugin(settings, scope=scope, core=CORE)]
+            app = App(name="test", root_agent=agent, plugins=list(fold))
+            runner = Runner(app=app, session_service=sessions)
+            whose = {"user_id": "ada", "session_id": "1"}
+            if await sessions.get_session(app_name="test", **whose) is None:
+                await sessions.create_session(app_name="test", **whose)
+            said = ""
+            async for event in runner.run_async(
+                **whose,
+                new_message=types.Content(role="user", parts=[types.Part(text=text)]),
+                run_config=RunConfig(streaming_mode=_MODES[pieces is not None]),
+            ):
+                texts = [part.text for part in (event.content and event.content.parts) or ()]
+                written = "".join(text for text in texts if text)
+                if event.partial and pieces is not None and written:
+                    pieces.append(written)
+                elif event.is_final_response():
+                    said = written
+            return said
+
+        return ask
+
+
+_MODES = {False: StreamingMode.NONE, True: StreamingMode.SSE}
+
+
+def test_the_events_of_the_session_hold_the_real_call() -> None:
+    with ModelServer(*OURS) as server:
+        said = run(server, World())
+
     called = [call.name for event in said for call in event.get_function_calls()]
     assert called == ["tool_search", "forge__create_issue"]
-    written = server.requests[2].body["messages"][-2]["tool_calls"][0]["function"]
-    assert written["name"] == "tool_call"
-    assert json.loads(written["arguments"]) == {"name": "forge__create_issue", "arguments": ISSUE}
-
-
-def test_a_streamed_run_folds_and_streams() -> None:
-    world = World()
-    with ModelServer(SEARCH, CREATE, says(text="It is reported now.")) as server:
-        agent = LlmAgent(name="assistant", model=model_of(server), tools=tools_of(world))
-        said = asyncio.run(events(agent, streaming=True))
-
-    pieces = [e.content.parts[0].text for e in said if e.partial and e.content.parts[0].text]
-    assert len(pieces) > 1
-    assert "".join(pieces) == "It is reported now."
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_a_model_corrects_its_mistakes() -> None:
-    world = World()
-    wrong = [
-        asked(1, "tool_call", name="forge__create_issue", arguments={"title": "x"}),
-        asked(3, "forge__create_isue", **ISSUE),
-    ]
-    with ModelServer(*wrong, CREATE, DONE) as server:
-        said = run(server, world)
-
-    assert said[-1].content.parts[0].text == "Done."
-    assert "forge__create_issue(repo: string" in last_results(server.requests[1])[0]
-    assert "Did you mean forge__create_issue" in last_results(server.requests[2])[0]
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_two_users_at_once_each_find_what_they_may_use() -> None:
-    world = World()
-    hidden = asked(2, "tool_describe", name=HIDDEN_FROM_READER)
-    direct = asked(3, HIDDEN_FROM_READER, **ISSUE)
-
-    async def main() -> None:
-        plugins = [folded()]
-        async with asyncio.TaskGroup() as group:
-            for server, user in ((one, "ada"), (two, "bob")):
-                model, tools = model_of(server), tools_of(world)
-                agent = LlmAgent(name="assistant", model=model, tools=tools)
-                group.create_task(events(agent, user, plugins))
-
-    script = (SEARCH, hidden, direct, CREATE, DONE)
-    with ModelServer(SEARCH, CREATE, DONE) as one, ModelServer(*script) as two:
-        asyncio.run(main())
-
-    assert world.calls == [("forge__create_issue", ISSUE)]
-    assert HIDDEN_FROM_READER in last_results(one.requests[1])[0]
-    answers = [last_results(request)[0] for request in two.requests[1:]]
-    assert HIDDEN_FROM_READER not in answers[0]
-    for answer in answers[1:]:
-        assert f'{HIDDEN_FROM_READER}\\" is not available in this session' in answer
 
 
 def test_callbacks_hear_of_the_real_tool_and_may_answer_for_it() -> None:
@@ -194,7 +171,7 @@ def test_callbacks_hear_of_the_real_tool_and_may_answer_for_it() -> None:
         return {"error": "not on a Sunday"} if tool.name == "forge__create_issue" else None
 
     world = World()
-    with ModelServer(SEARCH, CREATE, DONE) as server:
+    with ModelServer(*OURS) as server:
         run(server, world, before_tool_callback=before)
 
     assert heard == ["tool_search", "forge__create_issue"]
@@ -212,22 +189,12 @@ def test_a_transfer_to_another_agent_goes_through() -> None:
         run(server, World(), sub_agents=[tracker])
 
     assert "transfer_to_agent" in tool_names(server.requests[0])
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_below_the_gate_nothing_changes() -> None:
-    with ModelServer(DONE, DONE) as server:
-        for plugins in ([], [FoldToolsPlugin()]):
-            tools = tools_of(World())[:2]
-            agent = LlmAgent(name="assistant", model=model_of(server), tools=tools)
-            asyncio.run(events(agent, plugins=plugins))
-
-    assert server.requests[0].body == server.requests[1].body
+    assert world.calls == REPORTED
 
 
 def test_the_guide_runs() -> None:
     world = World()
-    with ModelServer(SEARCH, CREATE, DONE) as server:
+    with ModelServer(*OURS) as server:
         run_page("adapters/google-adk.md", model=model_of(server), tools=tools_of(world))
 
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED

@@ -13,39 +13,38 @@ from agents import (
     FunctionTool,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
-    RunConfig,
     Runner,
+    SQLiteSession,
     ToolGuardrailFunctionOutput,
     set_tracing_disabled,
     tool_input_guardrail,
 )
 from openai import AsyncOpenAI
 from pages import run_page
+from scenario import Conversation, Scenario
 from world import (
     BRIDGE,
     CORE,
+    CREATE,
+    DONE,
     FOLD,
-    HIDDEN_FROM_READER,
-    READER,
+    ISSUE,
+    OURS,
+    REPORTED,
+    SEARCH,
+    TASK,
     ModelServer,
     World,
     as_responses,
     asked,
     last_results,
-    says,
     tool_names,
-    tools_tokens,
 )
 
-from toolfold import EVERYTHING, Scope
+from toolfold import EVERYTHING, Scope, Settings
 from toolfold.adapters.openai_agents import FoldedAgent
 
 set_tracing_disabled(True)
-
-ISSUE = {"repo": "acme/website", "title": "It is broken"}
-SEARCH = asked(1, "tool_search", query="open an issue in the tracker")
-CREATE = asked(2, "tool_call", name="forge__create_issue", arguments=ISSUE)
-DONE = says(text="Done.")
 
 
 @dataclass
@@ -94,13 +93,50 @@ def agent_of(model: Any, tools: list[Any], **more: Any) -> FoldedAgent[User]:
     )
 
 
-def run(agent: Any, text: Any = "Report it.", user: User | None = None) -> Any:
+def run(agent: Any, text: Any = TASK, user: User | None = None) -> Any:
     return asyncio.run(Runner.run(agent, text, context=user or User()))
 
 
 def play(model: Any) -> list[Any]:
     script = [SEARCH, CREATE, DONE]
     return as_responses(*script) if model is responses else script
+
+
+class TestOpenAIAgents(Scenario):
+    def tools(self, world: World) -> list[Any]:
+        return tools_of(world)
+
+    def begin(
+        self,
+        server: ModelServer,
+        tools: list[Any],
+        *,
+        settings: Settings | None = FOLD,
+        scope: Scope = EVERYTHING,
+    ) -> Conversation:
+        session = SQLiteSession("1")
+
+        async def ask(text: str, pieces: list[str] | None = None) -> str:
+            more = {"name": "assistant", "model": chat(server), "tools": list(tools)}
+            if settings is None:
+                agent = Agent(**more)
+            else:
+                agent = FoldedAgent(
+                    **more, settings=settings, core=CORE, scope=lambda run: run.context.scope
+                )
+            given = {"context": User(scope), "session": session, "max_turns": 20}
+            if pieces is None:
+                return (await Runner.run(agent, text, **given)).final_output
+            result = Runner.run_streamed(agent, text, **given)
+            async for event in result.stream_events():
+                if (
+                    event.type == "raw_response_event"
+                    and event.data.type == "response.output_text.delta"
+                ):
+                    pieces.append(event.data.delta)
+            return result.final_output
+
+        return ask
 
 
 @pytest.mark.parametrize("model", [chat, responses])
@@ -113,95 +149,12 @@ def test_the_model_sees_the_bridge_finds_a_tool_and_calls_it(model: Any) -> None
     assert tool_names(server.requests[0]) == [*CORE, *BRIDGE]
     assert "Not all of your tools are listed" in str(server.requests[0].body)
     assert "forge__create_issue(repo: string" in last_results(server.requests[1])[0]
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED
     assert '"number": 3' in last_results(server.requests[2])[0]
     called = [i.raw_item.name for i in result.new_items if i.type == "tool_call_item"]
     assert called == ["tool_search", "forge__create_issue"]
     sent = json.dumps(server.requests[2].body)
     assert r"{\"name\": \"forge__create_issue\", \"arguments\"" in sent
-
-
-def test_a_streamed_run_folds_and_streams() -> None:
-    world = World()
-
-    async def main() -> list[str]:
-        result = Runner.run_streamed(
-            agent_of(chat(server), tools_of(world)), "Report it.", context=User()
-        )
-        return [
-            event.data.delta
-            async for event in result.stream_events()
-            if event.type == "raw_response_event"
-            and event.data.type == "response.output_text.delta"
-        ]
-
-    with ModelServer(SEARCH, CREATE, says(text="It is reported now.")) as server:
-        pieces = asyncio.run(main())
-
-    assert len(pieces) > 1
-    assert "".join(pieces) == "It is reported now."
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_a_model_corrects_its_mistakes() -> None:
-    world = World()
-    wrong = [
-        asked(1, "tool_call", name="forge__create_issue", arguments={"title": "x"}),
-        asked(3, "forge__create_isue", **ISSUE),
-    ]
-    with ModelServer(*wrong, CREATE, DONE) as server:
-        result = run(agent_of(chat(server), tools_of(world)))
-
-    assert result.final_output == "Done."
-    assert "forge__create_issue(repo: string" in last_results(server.requests[1])[0]
-    assert "Did you mean forge__create_issue" in last_results(server.requests[2])[0]
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_a_folded_tool_called_by_its_name_runs() -> None:
-    world = World()
-    with ModelServer(asked(1, "forge__create_issue", **ISSUE), DONE) as server:
-        run(agent_of(chat(server), tools_of(world)))
-
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_two_conversations_at_once_share_nothing() -> None:
-    world = World()
-
-    async def main() -> None:
-        mine = agent_of(chat(one), tools_of(world))
-        other = mine.clone(model=agent_of(chat(two), []).model)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(Runner.run(mine, "Report it.", context=User()))
-            group.create_task(Runner.run(other, "Report it.", context=User(READER)))
-
-    with ModelServer(SEARCH, CREATE, DONE) as one, ModelServer(SEARCH, CREATE, DONE) as two:
-        asyncio.run(main())
-
-    assert world.calls == [("forge__create_issue", ISSUE)]
-    assert HIDDEN_FROM_READER in last_results(one.requests[1])[0]
-    assert HIDDEN_FROM_READER not in last_results(two.requests[1])[0]
-
-
-def test_what_a_user_may_not_use_is_neither_found_called_nor_named() -> None:
-    world = World()
-    script = [
-        SEARCH,
-        asked(2, "tool_describe", name=HIDDEN_FROM_READER),
-        asked(3, "tool_call", name=HIDDEN_FROM_READER, arguments=ISSUE),
-        asked(4, HIDDEN_FROM_READER, **ISSUE),
-        DONE,
-    ]
-    with ModelServer(*script) as server:
-        run(agent_of(chat(server), tools_of(world)), user=User(READER))
-
-    assert world.calls == []
-    answers = [last_results(request)[0] for request in server.requests[1:]]
-    assert HIDDEN_FROM_READER not in answers[0]
-    for answer in answers[1:]:
-        assert f'"{HIDDEN_FROM_READER}" is not available in this session' in answer
-    assert "forge__update_issue" not in str(server.requests[-1].body)
 
 
 def test_an_approval_is_asked_for_the_real_tool() -> None:
@@ -210,7 +163,7 @@ def test_an_approval_is_asked_for_the_real_tool() -> None:
 
     async def main() -> Any:
         agent = agent_of(chat(server), tools)
-        first = await Runner.run(agent, "Report it.", context=User())
+        first = await Runner.run(agent, TASK, context=User())
         (waiting,) = first.interruptions
         assert waiting.raw_item.name == "forge__create_issue"
         assert json.loads(waiting.raw_item.arguments) == ISSUE
@@ -219,11 +172,11 @@ def test_an_approval_is_asked_for_the_real_tool() -> None:
         state.approve(waiting)
         return await Runner.run(agent, state)
 
-    with ModelServer(SEARCH, CREATE, DONE) as server:
+    with ModelServer(*OURS) as server:
         second = asyncio.run(main())
 
     assert second.final_output == "Done."
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED
 
 
 def test_a_guardrail_of_the_real_tool_guards_it() -> None:
@@ -233,7 +186,7 @@ def test_a_guardrail_of_the_real_tool_guards_it() -> None:
 
     world = World()
     tools = tools_of(world, forge__create_issue={"tool_input_guardrails": [never]})
-    with ModelServer(SEARCH, CREATE, DONE) as server:
+    with ModelServer(*OURS) as server:
         run(agent_of(chat(server), tools))
 
     assert world.calls == []
@@ -249,7 +202,7 @@ def test_a_run_stops_at_the_real_tool_and_not_at_a_search(behaviour: Any) -> Non
         result = run(agent_of(chat(server), tools_of(world), tool_use_behavior=behaviour))
 
     assert '"number": 3' in result.final_output
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED
 
 
 def test_a_handoff_goes_through_and_each_agent_folds_its_own() -> None:
@@ -264,34 +217,12 @@ def test_a_handoff_goes_through_and_each_agent_folds_its_own() -> None:
     assert result.last_agent is tracker
     assert "transfer_to_tracker" in tool_names(server.requests[0])
     assert tool_names(server.requests[1]) == [*CORE, *BRIDGE]
-    assert world.calls == [("forge__create_issue", ISSUE)]
-
-
-def test_below_the_gate_nothing_changes() -> None:
-    tools = tools_of(World())[:2]
-    with ModelServer(DONE, DONE) as server:
-        model = chat(server)
-        asyncio.run(Runner.run(Agent(name="a", model=model, tools=tools), "?"))
-        model = chat(server)
-        asyncio.run(Runner.run(FoldedAgent(name="a", model=model, tools=tools), "?"))
-
-    assert server.requests[0].body == server.requests[1].body
-
-
-def test_two_hundred_tools_cost_a_fraction() -> None:
-    with ModelServer(DONE, DONE) as server:
-        plain = Agent(name="a", model=chat(server), tools=tools_of(World()))
-        asyncio.run(Runner.run(plain, "?", run_config=RunConfig()))
-        run(agent_of(chat(server), tools_of(World())))
-
-    whole, less = map(tools_tokens, server.requests)
-    assert whole > 20_000
-    assert less < whole / 30
+    assert world.calls == REPORTED
 
 
 def test_the_guide_runs() -> None:
     world = World()
-    with ModelServer(SEARCH, CREATE, DONE, DONE) as server:
+    with ModelServer(*OURS, DONE) as server:
         run_page("adapters/openai-agents.md", model=chat(server), tools=tools_of(world))
 
-    assert world.calls == [("forge__create_issue", ISSUE)]
+    assert world.calls == REPORTED

@@ -15,8 +15,9 @@ from toolfold.answer import Answer, Invocation
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.dispatch.dispatch import Dispatch, Origin
-from toolfold.errors import MissingExtraError
+from toolfold.errors import MissingExtraError, NameClashError
 from toolfold.fold import Folded, fold
+from toolfold.prompts import bridge_names
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import Ranker
 from toolfold.session import Session
@@ -44,6 +45,8 @@ ScopeOf: TypeAlias = Scope | Callable[[Any], Scope]
 
 _DISPATCH = Dispatch()
 _ORIGIN = Origin()
+_OTHER_PREFIX = "toolfold"
+"""What the bridge's names begin with where a tool has one of the settings'."""
 
 
 @dataclass(frozen=True)
@@ -69,23 +72,42 @@ class FoldOptions:
     ) -> Folded:
         """Return what a caller's model sees of the tools now.
 
+        A framework's list may hold a stranger's tool, of an MCP server say, that has a name of
+        the bridge's: then the bridge has others, which begin with `toolfold`.
+
         Args:
             tools: The tools, as `definition` writes them.
             scope: Which of them exist for the caller.
             session: The conversation so far.
             model: The model's name.
         """
-        return fold(
-            list(tools),
-            settings=self.settings,
-            core=self.core,
-            context_length=self.context_length,
-            ranker=self.ranker,
-            scope=scope,
-            session=session,
-            model=model,
-            shape="plain",
-        )
+        listed = list(tools)
+
+        def folded(settings: Settings | None) -> Folded:
+            return fold(
+                listed,
+                settings=settings,
+                core=self.core,
+                context_length=self.context_length,
+                ranker=self.ranker,
+                scope=scope,
+                session=session,
+                model=model,
+                shape="plain",
+            )
+
+        try:
+            return folded(self.settings)
+        except NameClashError as error:
+            if error.name not in self.names:
+                raise
+            return folded(replace(self.settings or Settings(), bridge_prefix=_OTHER_PREFIX))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the bridge's tools may be called: by the settings, or where those are taken."""
+        prefixes = ((self.settings or Settings()).bridge_prefix, _OTHER_PREFIX)
+        return tuple(name for prefix in prefixes for name in bridge_names(prefix).all)
 
 
 class ShownTool(NamedTuple):

@@ -15,7 +15,6 @@ from typing import Any
 from toolfold.adapters._folding import FoldOptions, definition, missing, resolved, shown_tools
 from toolfold.answer import Answer
 from toolfold.fold import Folded
-from toolfold.prompts import bridge_names
 from toolfold.search import Ranker
 from toolfold.settings import Settings
 from toolfold.sources.calls import Output, PendingCall
@@ -62,7 +61,6 @@ class FoldTransform(CatalogTransform):
     ) -> None:
         super().__init__()
         self._folding = FoldOptions(settings, tuple(core), context_length, ranker)
-        self._names = bridge_names((settings or Settings()).bridge_prefix)
 
     def __repr__(self) -> str:
         return "FoldTransform()"
@@ -85,7 +83,7 @@ class FoldTransform(CatalogTransform):
     ) -> ServerTool | None:
         """Return one of the bridge's tools, or what the server has of that name."""
         own = await call_next(name, version=version)
-        if own is not None or name not in self._names.all:
+        if own is not None or name not in self._folding.names:
             return own
         return self._bridge_tool(name, "", {"type": "object"})
 

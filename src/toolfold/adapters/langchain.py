@@ -253,7 +253,11 @@ def _record(tool: BaseTool) -> dict[str, Json]:
 
 
 def _parameters(tool: BaseTool) -> dict[str, Any]:
-    return convert_to_openai_tool(tool)["function"].get("parameters") or {}
+    try:
+        return convert_to_openai_tool(tool)["function"].get("parameters") or {}
+    except Exception:
+        # A schema that cannot be written, of a stranger's server say, is its own tool's loss.
+        return dict(tool.args_schema) if isinstance(tool.args_schema, dict) else {}
 
 
 def _function(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

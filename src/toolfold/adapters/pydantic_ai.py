@@ -24,7 +24,6 @@ from toolfold.adapters._folding import (
 )
 from toolfold.answer import Answer
 from toolfold.fold import Folded
-from toolfold.prompts import bridge_names
 from toolfold.scope import EVERYTHING
 from toolfold.search import Ranker
 from toolfold.session import Session
@@ -134,6 +133,11 @@ class FoldedToolset(WrapperToolset[AgentDepsT]):
     _run: _Run[AgentDepsT] = field(
         default_factory=_Run[AgentDepsT], init=False, repr=False, compare=False
     )
+
+    @property
+    def folded(self) -> Folded | None:
+        """What the run's model was last shown; None before the first request."""
+        return self._run.folded
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> AbstractToolset[AgentDepsT]:
         """Return the toolset of one run, which shares nothing with others."""
@@ -300,9 +304,9 @@ class FoldTools(AbstractCapability[AgentDepsT]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Take a call by the name of what is not listed as one through the bridge."""
-        call = bridge_names((self.settings or Settings()).bridge_prefix).call
         listed = {} if ctx.tool_manager is None else ctx.tool_manager.tools or {}
-        if call not in listed:
+        call = next((name for name, tool in listed.items() if _is_bridge_call(tool)), None)
+        if call is None:
             return response
         parts = [
             replace(part, tool_name=call, args={"name": part.tool_name, "arguments": part.args})
@@ -311,6 +315,11 @@ class FoldTools(AbstractCapability[AgentDepsT]):
             for part in response.parts
         ]
         return response if parts == list(response.parts) else replace(response, parts=parts)
+
+
+def _is_bridge_call(tool: ToolsetTool[Any]) -> bool:
+    folded = tool.toolset.folded if isinstance(tool.toolset, FoldedToolset) else None
+    return folded is not None and tool.tool_def.name == folded.bridge.names.call
 
 
 def _is_aside(tool: ToolDefinition) -> bool:

@@ -23,7 +23,6 @@ from toolfold.adapters._folding import (
 )
 from toolfold.answer import Answer, Invocation
 from toolfold.fold import Folded
-from toolfold.prompts import bridge_names
 from toolfold.scope import EVERYTHING
 from toolfold.search import Ranker
 from toolfold.settings import Settings
@@ -74,22 +73,24 @@ class FoldAgentPlugin(Plugin):
         super().__init__()
         self._options = FoldOptions(settings, tuple(core), context_length, ranker)
         self._scope = scope
-        self._names = bridge_names((settings or Settings()).bridge_prefix)
 
     def init_agent(self, agent: Agent) -> None:
-        """Stand around the agent's model, and answer the calls of the bridge."""
-        for name in self._names.all:
-            agent.tool_registry.register_tool(_bridge_tool(name))
+        """Stand around the agent's model."""
         agent.add_middleware(InvokeModelStage, self._around_the_model)
 
     async def _around_the_model(
         self, context: InvokeModelContext, ask: Callable[[InvokeModelContext], Any]
     ) -> AsyncGenerator[Any, None]:
-        own = {spec["name"]: spec for spec in context.tool_specs}
-        for name in self._names.all:
-            own.pop(name, None)
+        known: dict[str, Any] = cast("Any", context.agent).tool_registry.registry
+        own = {
+            spec["name"]: spec
+            for spec in context.tool_specs
+            if not isinstance(known.get(spec["name"]), _BridgeTool)
+        }
         folded = self._folded(context, list(own.values()))
         context.invocation_state[_FOLDED] = folded
+        for name in folded.bridge.names.all if folded.active else ():
+            known.setdefault(name, _BridgeTool(name))
         specs = [
             _spec(shown.name, shown.description, shown.parameters)
             if shown.is_bridge or shown.parameters != _parameters(own[shown.name])
@@ -121,10 +122,16 @@ class FoldAgentPlugin(Plugin):
         )
 
 
-def _bridge_tool(name: str) -> PythonAgentTool:
-    async def answer(tool_use: Any, **state: Any) -> Any:
+class _BridgeTool(PythonAgentTool):
+    """One of the three tools that stand for the folded ones."""
+
+    def __init__(self, name: str) -> None:
+        spec = _spec(name, name, {"type": "object", "properties": {}})
+        super().__init__(name, cast("Any", spec), self._answer)
+
+    async def _answer(self, tool_use: Any, **state: Any) -> Any:
         folded: Folded = state[_FOLDED]
-        outcome = await resolved(folded, name, tool_use["input"], folded.session)
+        outcome = await resolved(folded, self.tool_name, tool_use["input"], folded.session)
         is_answer = isinstance(outcome, Answer)
         text = outcome.text if is_answer else f"Call {outcome.tool.name} directly."
         failed = not is_answer or outcome.is_error
@@ -133,9 +140,6 @@ def _bridge_tool(name: str) -> PythonAgentTool:
             "status": "error" if failed else "success",
             "content": [{"text": text}],
         }
-
-    spec = _spec(name, name, {"type": "object", "properties": {}})
-    return PythonAgentTool(name, cast("Any", spec), answer)
 
 
 def _spec(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
