@@ -39,7 +39,7 @@ from toolfold.setup.client_programs import CLIENTS, ClientProgram, Launch, Machi
 from toolfold.setup.editing import rendered
 from toolfold.sources.function_modules import FunctionModule
 from toolfold.sources.mcp.server import Server
-from toolfold.sources.openapi import HttpApi
+from toolfold.sources.openapi import ClientCredentials, HttpApi
 
 __all__ = ["pages"]
 
@@ -108,8 +108,8 @@ JSON_KEYS = {
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
     "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, "
     "`since`, `tools`, `quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, "
-    "`failed`) and `functions` (each `name`, `kind` (`functions` or `openapi`), `tools`, `calls`, "
-    "`failed`). A proxy has the "
+    "`failed`) and `functions` (each `name`, `kind` (`functions` or `openapi`), `tools`, "
+    "`quarantined`, `cause`, `calls`, `failed`). A proxy has the "
     "`transport` `proxy`, and in place of those `requests`, `failed`, `folded_requests`, `rounds`, "
     "`searches`, `tokens_before`, `tokens_after`, `prompt_tokens`, `cached_tokens` and `upstreams` "
     "(each `name`, `url`, `requests`, `failed`).",
@@ -161,6 +161,7 @@ KEYS_OF = {
     Token: "[The gateway's configuration](gateway.md#tokens)",
     ProxySettings: "[The proxy's configuration](gateway.md#the-proxy)",
     Upstream: "[The proxy's configuration](gateway.md#upstreams)",
+    ClientCredentials: "[The gateway's configuration](gateway.md#access-tokens)",
 }
 """Classes whose fields are described on another page."""
 
@@ -301,6 +302,9 @@ def _gateway() -> str:
         "tools: `NAME: ./petstore.yaml`, `NAME: https://…/openapi.json`, or a block of the keys "
         "below. How to use them is in the [guide](../guides/openapi.md).",
         *_key_entries(HttpApi, "openapi.NAME."),
+        "### Access tokens",
+        "Keys of a block under `openapi.NAME.auth`, for OAuth 2's client credentials.",
+        *_key_entries(ClientCredentials, "openapi.NAME.auth.SCHEME."),
         "## References",
         "In `command`, `args`, `env`, `cwd`, `url`, `headers` and `envFile` of servers, and in "
         "`file`, `url`, `base_url`, `auth`, `headers` and `variables` of APIs. What a reference "

@@ -13,6 +13,7 @@ from support.running import wait
 from toolfold import ConfigError
 from toolfold.config import GatewayConfig, load_gateway, sources_of
 from toolfold.runtime import Agent, ScriptedModel
+from toolfold.sources.openapi import ClientCredentials
 
 KEY = "key-0123456789"
 
@@ -139,3 +140,67 @@ def test_another_programs_key_openai_is_its_own(tmp_path: Path) -> None:
     file.write_text('{"openai": {"model": "x"}, "mcpServers": {}}', "utf-8")
 
     assert load_gateway(file, {}).apis == ()
+
+
+def test_a_token_is_asked_for_with_what_references_say_and_nothing_of_it_is_shown(
+    tmp_path: Path,
+) -> None:
+    block = {
+        "token_url": "https://login.example/token",
+        "client_id": "me",
+        "client_secret": "${KEY}",
+        "scopes": "read write",
+        "parameters": {"audience": "pets"},
+    }
+    entry = {"file": "pets.json", "auth": {"oauth2": block, "token": "plain"}, "refresh": "30m"}
+
+    config = configured(tmp_path, {"pets": entry})
+
+    (api,) = config.apis
+    assert api.refresh == 1_800
+    assert api.auth["oauth2"] == ClientCredentials(
+        token_url="https://login.example/token",
+        client_id="me",
+        client_secret=KEY,
+        scopes=("read", "write"),
+        parameters={"audience": "pets"},
+    )
+    assert KEY in config.secrets and KEY not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            {"auth": {"oauth2": {"client_id": "me", "client_secret": "${KEY}"}}},
+            "in `openapi.a.auth.oauth2`, `token_url` is missing",
+        ),
+        (
+            {"auth": {"oauth2": {"token_url": "https://l.example", "client_id": "me"}}},
+            "in `openapi.a.auth.oauth2`, `client_secret` is missing",
+        ),
+        (
+            {"auth": {"oauth2": {"token_uri": "https://l.example"}}},
+            "unknown key `openapi.a.auth.oauth2.token_uri`",
+        ),
+        (
+            {"auth": {"oauth2": {"token_url": "l.example"}}},
+            "in `openapi.a.auth.oauth2`, `token_url` is no address",
+        ),
+        (
+            {"auth": {"oauth2": {"client_secret": [KEY]}}},
+            "`openapi.a.auth.oauth2.client_secret` is no text",
+        ),
+        ({"auth": KEY}, "`openapi.a.auth` is no mapping"),
+        ({"headers": [KEY]}, "`openapi.a.headers` is no mapping"),
+        ({"refresh": "soon"}, "`openapi.a.refresh` is 'soon'"),
+    ],
+)
+def test_what_is_wrong_with_credentials_is_said_without_showing_them(
+    tmp_path: Path, entry: Any, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured(tmp_path, {"a": {"file": "pets.json", **entry}})
+
+    assert caught.value.message.startswith(message)
+    assert "line 1" in caught.value.message and KEY not in str(caught.value)

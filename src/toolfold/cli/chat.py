@@ -190,7 +190,7 @@ def _memory(
 
 def _hub(config: GatewayConfig) -> TrustingHub | None:
     """Return who holds back what a person must look at first, and says how servers start."""
-    if not config.servers:
+    if not config.servers and (not config.apis or config.serve.trust == "off"):
         return None
     try:
         from toolfold.serve.trust.trusting_hub import TrustingHub

@@ -118,7 +118,12 @@ def _lines(gateway: RunningGateway) -> list[str]:
     for name, source in zip(names[len(servers) :], functions, strict=True):
         tools = plural(_number(source, "tools"), "tool")
         kind = "openapi" if source.get("kind") == "openapi" else "functions"
-        lines.append(f"  {padded(name, widest)}  {kind}, {tools}, {_calls(source)}")
+        parts = [kind, tools, _calls(source)]
+        if held := _number(source, "quarantined"):
+            parts.append(f"{held:,} wait for approval")
+        if cause := source.get("cause"):
+            parts.append(options.plain(str(cause)))
+        lines.append(f"  {padded(name, widest)}  {', '.join(parts)}")
     return lines
 
 

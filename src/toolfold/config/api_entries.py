@@ -6,6 +6,7 @@ of a reference.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +15,16 @@ from toolfold.errors import ConfigError
 from toolfold.settings.block import checked, given_in
 from toolfold.settings.declared import declared
 from toolfold.settings.file import Given, Place
+from toolfold.sources.openapi.client_credentials import ClientCredentials
 from toolfold.sources.openapi.http_api import HttpApi
 from toolfold.tool import is_object
 
 __all__ = ["ReadApis", "read_apis"]
 
 _TEXTS = ("file", "url", "base_url")
-_MAPPINGS = ("auth", "headers", "variables")
+_MAPPINGS = ("headers", "variables")
+_LASTING = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([smhd])\Z")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class ReadApis(NamedTuple):
@@ -81,19 +85,8 @@ def _read(name: str, place: Place, references: References, folder: Path) -> Http
         )
     values: dict[str, Any] = {}
     for key, one in given.items():
-        resolved = one
-        if key in _TEXTS:
-            text = _resolved(references, one.value, f"{prefix}{key}", one.where, hidden)
-            resolved = Given(text, one.where)
-        elif key in _MAPPINGS and is_object(one.value):
-            pairs = one.value
-            texts = {
-                str(inner): _resolved(references, v, f"{prefix}{key}.{inner}", one.where, hidden)
-                for inner, v in pairs.items()
-                if v is not None
-            }
-            resolved = Given(texts, one.where)
-        values[_field(key)] = checked(HttpApi, key, resolved, prefix)
+        value = Given(_value(key, one, references, prefix, hidden), one.where)
+        values[_field(key)] = checked(HttpApi, key, value, prefix)
     try:
         api = HttpApi(name, **values, folder=folder, hidden=tuple(dict.fromkeys(hidden)))
     except ConfigError as error:
@@ -103,6 +96,73 @@ def _read(name: str, place: Place, references: References, folder: Path) -> Http
             f"`openapi.{name}` has neither `file` nor `url`{place.where}", hint="give one of them"
         )
     return api
+
+
+def _value(key: str, given: Given, references: References, prefix: str, hidden: list[str]) -> Any:
+    """Return a key's value with its references resolved, to be checked."""
+    value, where = given
+    if key in ("auth", "headers") and not is_object(value):
+        # It may be a secret: it is not shown.
+        raise ConfigError(
+            f"`{prefix}{key}` is no mapping{where}", hint=f"write `{key}: {{NAME: …}}`"
+        )
+    if key == "auth":
+        return _auth(given, references, f"{prefix}auth", hidden)
+    if key in _MAPPINGS and is_object(value):
+        return {
+            str(inner): _resolved(references, text, f"{prefix}{key}.{inner}", where, hidden)
+            for inner, text in value.items()
+            if text is not None
+        }
+    if key in _TEXTS:
+        return _resolved(references, value, f"{prefix}{key}", where, hidden)
+    return _seconds(value) if key == "refresh" and isinstance(value, str) else value
+
+
+def _auth(
+    given: Given, references: References, key: str, hidden: list[str]
+) -> dict[str, str | ClientCredentials]:
+    """Return credentials by scheme: texts as they are, blocks as what tokens are asked for with."""
+    return {
+        str(scheme): (
+            _client(value, references, f"{key}.{scheme}", given.where, hidden)
+            if is_object(value)
+            else _resolved(references, value, f"{key}.{scheme}", given.where, hidden)
+        )
+        for scheme, value in given.value.items()
+        if value is not None
+    }
+
+
+def _client(
+    block: dict[str, Any], references: References, key: str, where: str, hidden: list[str]
+) -> ClientCredentials:
+    values: dict[str, Any] = {}
+    for name, value in block.items():
+        inner = f"{key}.{name}"
+        if name == "scopes":
+            # As in OAuth itself, a text of several is understood, too.
+            resolved = tuple(value.split()) if isinstance(value, str) else value
+        elif name == "parameters" and is_object(value):
+            resolved = {
+                str(each): _resolved(references, text, f"{inner}.{each}", where, hidden)
+                for each, text in value.items()
+            }
+        elif name in declared(ClientCredentials):
+            resolved = _resolved(references, value, inner, where, hidden)
+        else:
+            resolved = value
+        values[str(name)] = checked(ClientCredentials, name, Given(resolved, where), f"{key}.")
+    try:
+        return ClientCredentials(**values)
+    except ConfigError as error:
+        raise ConfigError(f"in `{key}`, {error.message}{where}", hint=error.hint) from None
+
+
+def _seconds(text: str) -> float | str:
+    """Return how long a text such as `30m` or `1h` lasts; another text as it is, to be refused."""
+    match = _LASTING.match(text.strip().lower())
+    return text if match is None else float(match[1]) * _UNITS[match[2]]
 
 
 def _field(key: str) -> str:

@@ -13,14 +13,14 @@ from toolfold.sources.source import Source
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
-    from toolfold.sources.mcp.hub import Hub
+    from toolfold.sources.mcp.hub import Alone, Hub
 
 __all__ = ["load_apis", "sources_of"]
 
 _log = logging.getLogger(__name__)
 
 
-def sources_of(config: GatewayConfig, *, hub: Hub | None = None) -> list[Source]:
+def sources_of(config: GatewayConfig, *, hub: Alone | None = None) -> list[Source]:
     """Return a source for each server of a configuration, each of its modules and each API.
 
     None is open yet. The modules of functions are loaded, and to load one is to run it. A
@@ -34,14 +34,20 @@ def sources_of(config: GatewayConfig, *, hub: Hub | None = None) -> list[Source]
 
     Args:
         config: The configuration.
-        hub: Who brings the servers together; by default each stands alone.
+        hub: Who brings the servers together, and holds back what a person must look at first;
+            by default each stands alone.
 
     Raises:
         MissingExtraError: There are servers, and the extra `mcp` is not installed; or APIs,
             and the extra `openapi` is not.
         ConfigError: A module of functions cannot be loaded.
     """
-    return [*_servers(config, hub), *map(load_functions, config.functions), *load_apis(config)]
+    apis = load_apis(config)
+    return [
+        *_servers(config, hub),
+        *map(load_functions, config.functions),
+        *(apis if hub is None else map(hub.trusted, apis)),
+    ]
 
 
 def load_apis(config: GatewayConfig) -> list[OpenAPISource]:

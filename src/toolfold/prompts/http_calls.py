@@ -14,12 +14,13 @@ __all__ = [
     "done_without_content",
     "header_takes",
     "needs_base64",
+    "no_token",
     "output_does_not_fit",
     "path_needs",
     "redirected",
 ]
 
-PATH_LEADS_OUT = "a value of its path is `.` or `..`, which leads elsewhere"
+PATH_LEADS_OUT = "a value of its path has a step `.` or `..`, which leads elsewhere"
 
 _NEXT = {
     400: "Mend the arguments and call again.",
@@ -88,6 +89,11 @@ def api_unreachable(name: str, reason: str, may_have_run: bool) -> str:
     """Return the answer to a call that got no answer."""
     effects = " It may have had effects." if may_have_run else ""
     return f"{name} got no answer: {reason}.{effects}"
+
+
+def no_token(name: str, reason: str) -> str:
+    """Return the answer to a call for which no access token could be had."""
+    return f"{name} was not called: {reason}. Only the user can change how it signs in."
 
 
 def done_without_content(status: int) -> str:

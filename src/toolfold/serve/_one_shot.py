@@ -237,7 +237,8 @@ def _listed(
     tools = [
         tool for tool in map(gateway.config.settings.applied, stock.tools) if principal.admits(tool)
     ]
-    waiting = sum(status.quarantined for status in gateway.pool.statuses)
+    servers = sum(status.quarantined for status in gateway.pool.statuses)
+    waiting = servers + gateway.others.waiting
     notes = tuple(note for api in apis for note in api.notes)
     return Listed(Catalog(tools, configured=gateway.pool.names), failed, waiting, notes)
 

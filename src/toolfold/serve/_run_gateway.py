@@ -270,6 +270,7 @@ async def _look(gateway: Gateway, trust: object) -> None:
         stale = [name for name in gateway.pool.upstreams if trust.is_stale(name)]
         if stale:
             gateway.pool.judge_again(stale)
+        gateway.others.judge_again(trust)
 
 
 async def _first(*waits: asyncio.Task[object]) -> None:

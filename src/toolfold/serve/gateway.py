@@ -29,6 +29,7 @@ from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope, may_match
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
+from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.mcp._fetches import recorded
@@ -44,7 +45,6 @@ from toolfold.session import SessionStore
 from toolfold.sources.calls import PendingCall
 from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
-from toolfold.sources.merged import Sources
 from toolfold.sources.source import Source
 from toolfold.tool import Json, is_object
 from toolfold.wire.write import served_as
@@ -71,7 +71,7 @@ class Gateway:
         config: The servers, how to serve and how to fold.
         scope: The tools that exist for anybody at all.
         sources: What is served beside the servers, such as functions. Nobody needs to trust
-            them, and what they say of their tools is passed on whole.
+            them, but for HTTP APIs; what they say of their tools is passed on whole.
         observers: Who is told of calls, searches and servers.
         trust: Which tools wait for a person's approval.
         manifests: What the servers listed in earlier runs.
@@ -102,6 +102,7 @@ class Gateway:
         self.trust = trust
         self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
+        self.others = OtherSources(sources, trust)
         self.observers = Observers((*observers, *learning(memory)))
         self.calls = CallsUnderWay()
         self._approval = ClientApproval(serve.destructive)
@@ -115,7 +116,7 @@ class Gateway:
         self.pool = Pool(
             config.servers,
             observers=self.observers,
-            sources=sources,
+            sources=self.others.all,
             parallel=serve.max_parallel,
             lazy=serve.lazy,
             wait=serve.folded_wait,
@@ -126,7 +127,6 @@ class Gateway:
             auth=auth,
             reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
         )
-        self._others = Sources(sources)
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"
             raise ConfigError(clash, hint="give each a name of its own")
@@ -142,7 +142,7 @@ class Gateway:
     async def __aenter__(self) -> Gateway:
         self.news.on_tools = self._tell_fold
         self.news.listen()
-        await self._others.__aenter__()
+        await self.others.__aenter__()
         self.pool.run()
         self._telling = asyncio.create_task(self._tell_unmatched())
         return self
@@ -158,7 +158,7 @@ class Gateway:
         self.parking.close()
         self.news.close()
         await self.pool.stop()
-        await self._others.__aexit__()
+        await self.others.__aexit__()
 
     def narrowed(self, principal: Principal) -> Principal:
         """Return a principal within what exists for anybody at all."""

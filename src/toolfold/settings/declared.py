@@ -158,7 +158,7 @@ def _kind(hint: Any, own: _Declaration) -> Kind:
         each = inner[0]
         return Kind("blocks", type=each) if _is_class(each) else Kind("names")
     if origin is Mapping:
-        return Kind(_MAPPINGS[inner[1]])
+        return Kind(_MAPPINGS.get(inner[1], "texts"))
     if hint is bool:
         return Kind("boolean")
     if hint is int:

@@ -88,10 +88,7 @@ class GatewayReport:
             "folded": _folding(tally.fold),
             "servers": self.servers(),
             "left_out": list(gateway.config.disabled),
-            "functions": [
-                {"name": name, "kind": self._kind(name), "tools": tools, **self._counts(name)}
-                for name, tools in gateway.pool.others.items()
-            ],
+            "functions": [self._other(name, tools) for name, tools in gateway.pool.others.items()],
         }
 
     def servers(self) -> list[Json]:
@@ -111,6 +108,17 @@ class GatewayReport:
             "cause": status.cause,
             "retry_in": None if left is None else round(left, 1),
             **self._counts(status.name),
+        }
+
+    def _other(self, name: str, tools: int) -> Json:
+        others = self._gateway.others
+        return {
+            "name": name,
+            "kind": self._kind(name),
+            "tools": tools,
+            "quarantined": others.waiting_of(name),
+            "cause": others.cause(name),
+            **self._counts(name),
         }
 
     def _kind(self, source: str) -> str:

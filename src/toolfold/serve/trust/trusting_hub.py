@@ -1,10 +1,11 @@
-"""Servers outside a gateway, under the same approvals: what waits for a person is not there."""
+"""Servers and APIs outside a gateway, under the same approvals: what waits is not there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from toolfold.serve.trust.trusted_api import TrustedApi
 from toolfold.sources.mcp.hub import Alone
 from toolfold.sources.mcp.server_status import ServerStatus
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp.lifecycle import ListedKind
     from toolfold.sources.mcp.mcp_source import McpSource
+    from toolfold.sources.openapi import OpenAPISource
+    from toolfold.sources.source import Source
     from toolfold.tool import Tool
 
 __all__ = ["TrustingHub"]
@@ -36,6 +39,7 @@ class TrustingHub(Alone):
         self._trust = trust
         self._progress = progress
         self._held: dict[str, frozenset[str]] = {}
+        self._apis: list[TrustedApi] = []
 
     @classmethod
     def of(
@@ -52,7 +56,8 @@ class TrustingHub(Alone):
     @property
     def waiting(self) -> int:
         """How many tools wait for a person."""
-        return sum(map(len, self._held.values()))
+        apis = sum(api.waiting for api in self._apis)
+        return apis + sum(map(len, self._held.values()))
 
     def status_changed(self, source: McpSource) -> None:
         """Take note of what a first start came to."""
@@ -74,6 +79,13 @@ class TrustingHub(Alone):
         sifted = self._trust.sift(source.name, list(tools))
         self._held[source.name] = frozenset(entry.tool.name for entry in sifted.quarantined)
         return sifted.admitted
+
+    def trusted(self, api: OpenAPISource) -> Source:
+        """Return an API's source without the operations that wait for a person."""
+        if self._trust is None:
+            return api
+        self._apis.append(TrustedApi(api, self._trust))
+        return self._apis[-1]
 
     def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""

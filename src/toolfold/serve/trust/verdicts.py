@@ -62,6 +62,7 @@ Mode = Literal["off", "changes", "all"]
 TOOLS_AT_MOST = 10_000
 """Tools of one server that are remembered. Any beyond waits, whatever the mode."""
 
+_NO_REQUESTS: Mapping[str, Json] = {}
 _TEXT_KEPT = 20_000
 _SCHEMA_KEPT = 50_000
 
@@ -85,24 +86,35 @@ class Sifted:
     quarantined: tuple[Quarantined, ...] = ()
 
 
-def content(tool: Tool) -> dict[str, Json]:
-    """Return what a model reads of a tool, as it came."""
-    return {
+def content(tool: Tool, request: Json = None) -> dict[str, Json]:
+    """Return what a model reads of a tool, as it came.
+
+    Args:
+        tool: The tool.
+        request: What a call of it sends and where, where the source tells; it counts, too.
+    """
+    parts: dict[str, Json] = {
         "title": tool.title,
         "description": tool.description,
         "parameters": tool.parameters,
         "annotations": tool.annotations,
         "output": (tool.raw or {}).get("outputSchema"),
     }
+    return parts if request is None else {**parts, "request": request}
 
 
-def fingerprint(tool: Tool) -> str:
-    """Return what names everything a model reads of a tool."""
-    return hashlib.sha256(canonical([tool.name, content(tool)])).hexdigest()
+def fingerprint(tool: Tool, request: Json = None) -> str:
+    """Return what names everything a model reads of a tool, and the request that it sends."""
+    return hashlib.sha256(canonical([tool.name, content(tool, request)])).hexdigest()
 
 
 def decide(
-    book: Book, mode: Mode, server: str, tools: Sequence[Tool], now: float
+    book: Book,
+    mode: Mode,
+    server: str,
+    tools: Sequence[Tool],
+    now: float,
+    requests: Mapping[str, Json] = _NO_REQUESTS,
 ) -> tuple[Sifted, Book]:
     """Part the tools of a server, and return what is remembered afterwards."""
     if mode == "off":
@@ -111,12 +123,13 @@ def decide(
     admitted: list[Tool] = []
     waiting: list[Quarantined] = []
     for tool in tools:
-        name = fingerprint(tool)
+        request = requests.get(tool.name)
+        name = fingerprint(tool, request)
         old = entries.get(tool.name)
         if old is None and len(entries) >= TOOLS_AT_MOST:
             waiting.append(Quarantined(tool, "too many", name))
             continue
-        entry = _seen(old or TrustEntry(), mode, tool, name, now)
+        entry = _seen(old or TrustEntry(), mode, tool, name, now, request)
         entries[tool.name] = entry
         if entry.waiting is None:
             admitted.append(tool)
@@ -126,22 +139,24 @@ def decide(
     return Sifted(tuple(admitted), tuple(waiting)), {**book, server: entries}
 
 
-def _seen(entry: TrustEntry, mode: Mode, tool: Tool, name: str, now: float) -> TrustEntry:
+def _seen(
+    entry: TrustEntry, mode: Mode, tool: Tool, name: str, now: float, request: Json
+) -> TrustEntry:
     """Return what is known of a tool after it was listed."""
     if entry.approved is not None and entry.approved.fingerprint == name:
         return TrustEntry(entry.approved)
     if entry.waiting is not None and entry.waiting.fingerprint == name:
         return entry
     if entry.approved is None and entry.waiting is None and mode == "changes":
-        return TrustEntry(Approved(name, now, "first use", _kept(tool)))
+        return TrustEntry(Approved(name, now, "first use", _kept(tool, request)))
     reason: Reason = "new" if entry.approved is None else "changed"
-    return TrustEntry(entry.approved, Waiting(name, now, reason, _kept(tool), marks(tool)))
+    return TrustEntry(entry.approved, Waiting(name, now, reason, _kept(tool, request), marks(tool)))
 
 
-def _kept(tool: Tool) -> str:
+def _kept(tool: Tool, request: Json) -> str:
     """Return the content in JSON, bounded: it is for showing; the fingerprint is of all."""
     kept: dict[str, Json] = {}
-    for part, value in content(tool).items():
+    for part, value in content(tool, request).items():
         if isinstance(value, str):
             # A lone half of a character fits in no file.
             kept[part] = cut(value, _TEXT_KEPT).encode("utf-8", "backslashreplace").decode()
@@ -235,15 +250,23 @@ class Trust:
         self._told: str | None = None
         self._was_there = False
 
-    def sift(self, server: str, tools: Sequence[Tool]) -> Sifted:
-        """Part the tools that a server lists in those that exist and those that wait."""
+    def sift(
+        self, server: str, tools: Sequence[Tool], requests: Mapping[str, Json] = _NO_REQUESTS
+    ) -> Sifted:
+        """Part the tools that a server lists in those that exist and those that wait.
+
+        Args:
+            server: Its name.
+            tools: Its tools.
+            requests: What calls send, by tool, where that counts, too.
+        """
         if self.mode == "off":
             return Sifted(tuple(tools))
         with self._lock:
             try:
-                return self._sift(server, tools)
+                return self._sift(server, tools, requests)
             except TrustError as error:
-                return self._all_waiting(server, tools, error)
+                return self._all_waiting(server, tools, requests, error)
 
     def is_stale(self, server: str) -> bool:
         """Whether a person has approved, rejected or forgotten a tool since the last sifting.
@@ -288,25 +311,25 @@ class Trust:
             self._signature = signature
         return self._book
 
-    def _sift(self, server: str, tools: Sequence[Tool]) -> Sifted:
+    def _sift(self, server: str, tools: Sequence[Tool], requests: Mapping[str, Json]) -> Sifted:
         now = self._clock()
         book = self._current()
         if self._has_vanished:
-            return self._approved_only(server, tools, book, self.store.vanished())
-        sifted, after = decide(book, self.mode, server, tools, now)
+            return self._approved_only(server, tools, requests, book, self.store.vanished())
+        sifted, after = decide(book, self.mode, server, tools, now, requests)
         if after != book:
             # Somebody may have written in between: it is decided again under the lock.
             def change(current: Book) -> Book:
                 nonlocal sifted, after
                 if self._has_vanished:
                     raise self.store.vanished()
-                sifted, after = decide(current, self.mode, server, tools, now)
+                sifted, after = decide(current, self.mode, server, tools, now, requests)
                 return after
 
             try:
                 self._signature = self.store.update(change)
             except TrustError as error:
-                return self._approved_only(server, tools, book, error)
+                return self._approved_only(server, tools, requests, book, error)
             self._book = after
             self._was_there = self._was_there or self._signature is not None
         self._known[server] = after.get(server)
@@ -314,7 +337,12 @@ class Trust:
         return sifted
 
     def _approved_only(
-        self, server: str, tools: Sequence[Tool], book: Book, error: TrustError
+        self,
+        server: str,
+        tools: Sequence[Tool],
+        requests: Mapping[str, Json],
+        book: Book,
+        error: TrustError,
     ) -> Sifted:
         """Part the tools where nothing can be written down: what was approved stays."""
         self._known[server] = None if self._has_vanished else book.get(server)
@@ -323,7 +351,8 @@ class Trust:
         admitted: list[Tool] = []
         waiting: list[Quarantined] = []
         for tool in tools:
-            name, entry = fingerprint(tool), entries.get(tool.name)
+            name = fingerprint(tool, requests.get(tool.name))
+            entry = entries.get(tool.name)
             approved = entry.approved if entry is not None else None
             if approved is not None and approved.fingerprint == name:
                 admitted.append(tool)
@@ -336,9 +365,14 @@ class Trust:
             self._told = str(error)
             _log.error("%s; until then %s (%s)", error, what, error.hint)
 
-    def _all_waiting(self, server: str, tools: Sequence[Tool], error: TrustError) -> Sifted:
+    def _all_waiting(
+        self,
+        server: str,
+        tools: Sequence[Tool],
+        requests: Mapping[str, Json],
+        error: TrustError,
+    ) -> Sifted:
         self._known[server] = None
         self._tell(error, "every tool waits")
-        return Sifted(
-            (), tuple(Quarantined(tool, "unreadable", fingerprint(tool)) for tool in tools)
-        )
+        names = ((tool, fingerprint(tool, requests.get(tool.name))) for tool in tools)
+        return Sifted((), tuple(Quarantined(tool, "unreadable", name) for tool, name in names))

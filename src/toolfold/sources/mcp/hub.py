@@ -12,6 +12,8 @@ from toolfold.tool import Json, Tool
 
 if TYPE_CHECKING:
     from toolfold.sources.mcp.mcp_source import McpSource
+    from toolfold.sources.openapi import OpenAPISource
+    from toolfold.sources.source import Source
 
 __all__ = ["Alone", "Hub"]
 
@@ -88,3 +90,7 @@ class Alone:
     def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Hold nothing back."""
         return False
+
+    def trusted(self, api: OpenAPISource) -> Source:
+        """Hold nothing back."""
+        return api

@@ -2,24 +2,34 @@
 
 An operation gets what it asks for and nothing else: the first of its alternatives for which
 there are credentials. A document that asks for nothing anywhere says nothing about it, so
-there all credentials are sent that were given.
+there all credentials are sent that were given. A credential is a text that stays, or an access
+token that is fetched when it is needed.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from urllib.parse import urljoin
 
 from toolfold._bounds import one_line
 from toolfold._json_values import Json, is_mapping
 from toolfold.errors import ConfigError
+from toolfold.sources.openapi._servers import check_address, is_public, origin_of
 from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault
+from toolfold.sources.openapi.client_credentials import DOCUMENTS_OWN, ClientCredentials
 from toolfold.sources.openapi.operation import Operation
 
-__all__ = ["Credential", "Credentials"]
+if TYPE_CHECKING:
+    from httpx2 import AsyncBaseTransport
 
-_GENERAL = ("bearer", "basic")
+    from toolfold.sources.openapi._access_tokens import AccessTokens
+
+__all__ = ["Credential", "Credentials", "Signer"]
+
+_GENERAL = ("bearer", "basic", "oauth2")
+_TOKEN_KINDS = ("oauth2", "openIdConnect")
 
 
 class Credential(NamedTuple):
@@ -33,44 +43,119 @@ class Credential(NamedTuple):
         return f"Credential({self.location!r}, {self.name!r})"
 
 
+Signer: TypeAlias = "Credential | AccessTokens"
+"""A credential, or what fetches one."""
+
+
 class Credentials:
     """The credentials for one document.
 
     Args:
         source: The source's name, for errors.
         document: The document.
-        given: What the configuration gives, by the scheme's name, or as `bearer` or `basic`.
+        given: What the configuration gives, by the scheme's name, or as `bearer`, `basic` or
+            `oauth2`.
+        home: The API's own address, or its document's, where a person named one.
+        tokens: What fetched access tokens for an earlier document of the API, by the key that
+            it stands under. One that would now be fetched elsewhere is refused.
+        transport: What carries requests for tokens, in place of the network.
 
     Raises:
         ConfigError: One is for no scheme of the document, or cannot be sent.
     """
 
-    def __init__(self, source: str, document: ApiDocument, given: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        source: str,
+        document: ApiDocument,
+        given: Mapping[str, str | ClientCredentials],
+        *,
+        home: str = "",
+        tokens: Mapping[str, AccessTokens] | None = None,
+        transport: AsyncBaseTransport | None = None,
+    ) -> None:
         schemes = _schemes(document)
         self._known = frozenset(schemes)
-        self._by_scheme: dict[str, Credential] = {}
-        self._always: list[Credential] = []
+        self._by_scheme: dict[str, Signer] = {}
+        self._always: list[Signer] = []
+        self._home = home
+        self._before = tokens or {}
+        self._transport = transport
+        self.tokens: dict[str, AccessTokens] = {}
+        """What fetches access tokens, by the key that it stands under."""
         for name, value in given.items():
             key = f"`openapi.{source}.auth.{name}`"
+            if name not in schemes and name not in _GENERAL:
+                known = ", ".join(f"`{one_line(each, 60)}`" for each in [*schemes, *_GENERAL][:12])
+                raise ConfigError(f"{key} is no security scheme", hint=f"use one of {known}")
+            if isinstance(value, ClientCredentials):
+                self._add_client(name, value, schemes, key)
+                continue
             if not value.isprintable() or not value.strip():
                 raise ConfigError(f"{key} cannot be sent", hint="leave control characters out")
             if name in schemes:
                 self._by_scheme[name] = _credential(schemes[name], value, key)
-            elif name in _GENERAL:
-                self._always.append(_credential({"type": "http", "scheme": name}, value, key))
+            elif name == "oauth2":
+                raise ConfigError(
+                    f"{key} is a text",
+                    hint="write a block with `token_url`, `client_id` and `client_secret`, or an "
+                    "access token under `bearer`",
+                )
             else:
-                known = ", ".join(f"`{one_line(each, 60)}`" for each in [*schemes, *_GENERAL][:12])
-                raise ConfigError(f"{key} is no security scheme", hint=f"use one of {known}")
+                self._always.append(_credential({"type": "http", "scheme": name}, value, key))
+
+    def _add_client(
+        self,
+        name: str,
+        client: ClientCredentials,
+        schemes: Mapping[str, Mapping[str, Json]],
+        key: str,
+    ) -> None:
+        """Take client credentials for the scheme of that name, or for all that want a token."""
+        meant = [name]
+        if name not in schemes:
+            meant = [n for n, scheme in schemes.items() if scheme.get("type") in _TOKEN_KINDS]
+        for each in meant:
+            kind = schemes[each].get("type")
+            if kind not in _TOKEN_KINDS and str(schemes[each].get("scheme")).lower() != "bearer":
+                raise ConfigError(
+                    f"{key} is for a scheme that takes no access token",
+                    hint="give what it takes, as a text",
+                )
+            self._by_scheme[each] = self._fetcher(name, client, schemes[each], key)
+        if not meant:
+            self._always.append(self._fetcher(name, client, {}, key))
+
+    def _fetcher(
+        self, name: str, client: ClientCredentials, scheme: Mapping[str, Json], key: str
+    ) -> AccessTokens:
+        from toolfold.sources.openapi._access_tokens import AccessTokens
+
+        url = client.token_url
+        is_own = url != DOCUMENTS_OWN
+        if not is_own:
+            url = _token_address(scheme, self._home, key)
+        # Its host alone tells nothing of a private network: the name is looked up where it counts.
+        is_home = bool(self._home) and origin_of(url) == origin_of(self._home)
+        known = self.tokens.get(name) or self._before.get(name)
+        if known is None:
+            known = AccessTokens(
+                client, url, public_only=not is_own and not is_home, transport=self._transport
+            )
+        elif known.url != url:
+            raise ConfigError(
+                f"{key} would ask for tokens at another address of the document's",
+                hint="write the right one as `token_url`, or start again",
+            )
+        self.tokens[name] = known
+        return known
 
     @property
     def hidden(self) -> frozenset[tuple[str, str]]:
         """ParameterLocation and name of what they fill in, which no model has to."""
-        every = (*self._by_scheme.values(), *self._always)
-        return frozenset(
-            (c.location, c.name.lower() if c.location == "header" else c.name) for c in every
-        )
+        return frozenset(map(_place, (*self._by_scheme.values(), *self._always)))
 
-    def of(self, operation: Operation) -> list[Credential]:
+    def of(self, operation: Operation) -> list[Signer]:
         """Return what is added to the requests of an operation."""
         wanted = operation.security
         if wanted is None:
@@ -101,6 +186,36 @@ def _schemes(document: ApiDocument) -> dict[str, Mapping[str, Json]]:
     return found
 
 
+def _place(signer: Signer) -> tuple[str, str]:
+    if not isinstance(signer, Credential):
+        return "header", "authorization"
+    is_header = signer.location == "header"
+    return signer.location, signer.name.lower() if is_header else signer.name
+
+
+def _token_address(scheme: Mapping[str, Json], home: str, key: str) -> str:
+    """Return where a document says that tokens are had, if a secret may go there."""
+    flows = scheme.get("flows")
+    flow = flows.get("clientCredentials") if is_mapping(flows) else None
+    written = flow.get("tokenUrl") if is_mapping(flow) else None
+    hint = "write the token server's address as `token_url`"
+    if not isinstance(written, str):
+        raise ConfigError(f"{key}: the document names no address for it", hint=hint)
+    url = urljoin(home, written)
+    try:
+        check_address("tokenUrl", url)
+    except ConfigError:
+        raise ConfigError(f"{key}: what the document names is no address", hint=hint) from None
+    is_home = bool(home) and origin_of(url) == origin_of(home)
+    scheme_of, host, _ = origin_of(url)
+    if not is_home and (scheme_of != "https" or not is_public(host)):
+        raise ConfigError(
+            f"{key}: the document names `{one_line(host, 100)}`, which is private or without TLS",
+            hint=hint,
+        )
+    return url
+
+
 def _credential(scheme: Mapping[str, Json], value: str, key: str) -> Credential:
     kind = scheme.get("type")
     if kind == "apiKey":
@@ -125,7 +240,7 @@ def _credential(scheme: Mapping[str, Json], value: str, key: str) -> Credential:
         )
     if kind == "mutualTLS":
         raise ConfigError(f"{key} is a certificate's", hint="only keys and tokens can be given")
-    # OAuth 2 and OpenID Connect: the access token is got elsewhere.
+    # OAuth 2 and OpenID Connect: an access token that was got elsewhere.
     return _in_header("Authorization", f"Bearer {value}", key)
 
 

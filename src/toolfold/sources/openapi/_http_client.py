@@ -61,6 +61,7 @@ class HttpClient:
         timeout: Seconds until an answer must have come.
         limit: Bytes of an answer that are read.
         public_only: Whether its host must have a public address, since only a document names it.
+        redirects: Whether those within the origin are followed.
         transport: What carries the requests, in place of the network; whoever made it closes it.
     """
 
@@ -72,9 +73,11 @@ class HttpClient:
         timeout: float,
         limit: int,
         public_only: bool = False,
+        redirects: bool = True,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._origin = origin_of(base)
+        self._redirects = _REDIRECTS if redirects else 0
         self._limit = limit
         inner = transport or _network(base, public_only)
         signing = _Signing(inner, self._origin, headers, is_own=transport is None)
@@ -104,7 +107,7 @@ class HttpClient:
             httpx2.StreamError: The answer cannot be read.
         """
         answer, location = await self._sent(request, credentials)
-        for _ in range(_REDIRECTS):
+        for _ in range(self._redirects):
             onward = None if location is None else self._onward(request, answer, location)
             if onward is None:
                 break

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from toolfold._json_values import Json, is_array, is_mapping, sendable
 from toolfold.prompts import http_calls
@@ -33,6 +33,7 @@ __all__ = ["CannotSendError", "HttpRequest", "request_of"]
 
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _FIXED = "/:@!$&'()*+,;=-._~%"
+_DECODED_AT_MOST = 8
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
 
@@ -110,9 +111,21 @@ def _path(operation: Operation, given: list[tuple[Parameter, Json]]) -> str:
     path = "".join(
         put(piece) if place % 2 else quote(piece, safe=_FIXED) for place, piece in enumerate(pieces)
     )
-    if any(step in (".", "..") for step in path.split("/")):
+    if _leads_out(path):
         raise CannotSendError(http_calls.PATH_LEADS_OUT)
     return path
+
+
+def _leads_out(path: str) -> bool:
+    """Whether a step of a path is `.` or `..`, also for a server that decodes before it looks."""
+    for _ in range(_DECODED_AT_MOST):
+        if any(step in (".", "..") for step in path.replace("\\", "/").split("/")):
+            return True
+        decoded = unquote(path)
+        if decoded == path:
+            return False
+        path = decoded
+    return True
 
 
 def _in_path(parameter: Parameter, value: Json) -> str:

@@ -14,9 +14,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from toolfold._bounds import one_line
 from toolfold._json_values import is_array, is_mapping
+from toolfold.errors import ConfigError
 from toolfold.sources.openapi.api_document import ApiDocument, DocumentFault, DocumentNode
 
-__all__ = ["is_public", "origin_of", "read_server"]
+__all__ = ["check_address", "is_public", "origin_of", "read_server"]
 
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 _NAME_BASE = "name it as `base_url`"
@@ -34,6 +35,26 @@ def origin_of(url: str) -> tuple[str, str, int]:
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError(url)
     return parts.scheme, parts.hostname.lower(), parts.port or _PORTS[parts.scheme]
+
+
+def check_address(key: str, url: str) -> None:
+    """Raise `ConfigError` where what a person wrote is no address, or holds a password."""
+    try:
+        origin_of(url)
+        parts = urlsplit(url)
+    except ValueError:
+        parts = None
+    if parts is None or not url.isprintable() or " " in url or parts.fragment:
+        # It may hold a password: it is not shown.
+        raise ConfigError(
+            f"`{key}` is no address", hint="write an address with http:// or https://"
+        )
+    if parts.username is not None:
+        raise ConfigError(
+            f"`{key}` holds a user's name", hint="write `auth: {basic: user:password}` beside it"
+        )
+    if key.endswith("base_url") and parts.query:
+        raise ConfigError(f"`{key}` holds a query", hint="leave it out")
 
 
 def is_public(host: str) -> bool:

@@ -10,17 +10,18 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from toolfold.errors import ConfigError
 from toolfold.redact import SHORTEST, is_secret_name
 from toolfold.settings.declared import check_fields, setting
 from toolfold.settings.frozen import FrozenMapping
-from toolfold.sources.openapi._servers import origin_of
+from toolfold.sources.openapi._servers import check_address
+from toolfold.sources.openapi.client_credentials import ClientCredentials
 
 __all__ = ["HttpApi"]
 
 _NOTHING: Mapping[str, str] = FrozenMapping[str]()
+_NO_CREDENTIALS: Mapping[str, str | ClientCredentials] = FrozenMapping[str | ClientCredentials]()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,7 +43,16 @@ class HttpApi:
         "configuration.",
     )
     url: str = setting(
-        "", "The address of the document, in place of `file`. It is fetched at the start."
+        "",
+        "The address of the document, in place of `file`. It is fetched at the start, and then "
+        "every `refresh`.",
+    )
+    refresh: float = setting(
+        3_600.0,
+        "Seconds until a document at an address is asked for again, or a text such as `30m` or "
+        "`1h`; 0 for never. While it cannot be had, the last one stays.",
+        low=0,
+        high=2_592_000,
     )
     base_url: str = setting(
         "",
@@ -50,11 +60,12 @@ class HttpApi:
         "the document names a private address, and where one that came from a `url` names "
         "another host than that.",
     )
-    auth: Mapping[str, str] = setting(
-        _NOTHING,
+    auth: Mapping[str, str | ClientCredentials] = setting(
+        _NO_CREDENTIALS,
         "Credentials, by the name that the document has for the security scheme, or as `bearer` "
         "(a token) or `basic` (`user:password`) where it has none. Write them as references "
-        "(`${NAME}`).",
+        "(`${NAME}`). Where an access token is to be fetched and renewed, a block of the keys "
+        "below, under the scheme's name or `oauth2`.",
     )
     headers: Mapping[str, str] = setting(_NOTHING, "Headers of every request to the API.")
     variables: Mapping[str, str] = setting(
@@ -95,7 +106,8 @@ class HttpApi:
         if self.file and self.url:
             raise ConfigError(f"`openapi.{self.name}` has both `file` and `url`", hint="give one")
         for key in ("url", "base_url"):
-            _check_address(prefix + key, getattr(self, key))
+            if url := getattr(self, key):
+                check_address(prefix + key, url)
         for name, value in self.headers.items():
             if not value.isprintable() or not value.isascii() or not _is_token(name):
                 raise ConfigError(
@@ -111,6 +123,10 @@ class HttpApi:
         """What signs its requests: what no result may show, should the API repeat it."""
         found: dict[str, None] = {}
         for value in self.auth.values():
+            if isinstance(value, ClientCredentials):
+                pair = f"{value.client_id}:{value.client_secret}"
+                found |= dict.fromkeys((value.client_secret, b64encode(pair.encode()).decode()))
+                continue
             found[value] = None
             # The password of `user:password` by itself, and both as they are sent.
             found[value.partition(":")[2]] = None
@@ -134,24 +150,3 @@ class HttpApi:
 
 def _is_token(name: str) -> bool:
     return bool(name) and name.isascii() and name.isprintable() and not set(name) & set(' :()/,"')
-
-
-def _check_address(key: str, url: str) -> None:
-    if not url:
-        return
-    try:
-        origin_of(url)
-        parts = urlsplit(url)
-    except ValueError:
-        parts = None
-    if parts is None or not url.isprintable() or " " in url or parts.fragment:
-        # It may hold a password: it is not shown.
-        raise ConfigError(
-            f"`{key}` is no address", hint="write an address with http:// or https://"
-        )
-    if parts.username is not None:
-        raise ConfigError(
-            f"`{key}` holds a user's name", hint="write `auth: {basic: user:password}` beside it"
-        )
-    if key.endswith("base_url") and parts.query:
-        raise ConfigError(f"`{key}` holds a query", hint="leave it out")

@@ -2,7 +2,8 @@
 
 A document in a file is read when the source is made, and one that cannot be used is an error
 then. One at an address is fetched when the source is opened; until it is there the source is
-absent, and is tried again by itself. Calls go to one origin, within bounds of time and bytes.
+absent, and is tried again by itself. Later it is asked for again now and then, and the last
+one that can be used stays. Calls go to one origin, within bounds of time and bytes.
 """
 
 from __future__ import annotations
@@ -16,19 +17,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from toolfold import prompts
-from toolfold._bounds import one_line
-from toolfold._json_values import Json, compact
+from toolfold._json_values import Json
 from toolfold.absent import AbsentSource
 from toolfold.errors import ConfigError, MissingExtraError
-from toolfold.invisible import shown_tool
 from toolfold.prompts import http_calls
 from toolfold.redact import MARK
-from toolfold.scope import name_is_denied, name_matches
 from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallContext, Output
-from toolfold.sources.mcp._exposed_names import own_names
-from toolfold.sources.openapi._credentials import Credentials
-from toolfold.sources.openapi._servers import origin_of
+from toolfold.sources.openapi._credentials import Credential, Signer
+from toolfold.sources.openapi._loaded_api import LoadedApi, load_api
 from toolfold.sources.openapi.api_document import (
     ApiDocument,
     DocumentError,
@@ -37,14 +34,15 @@ from toolfold.sources.openapi.api_document import (
 )
 from toolfold.sources.openapi.http_api import HttpApi
 from toolfold.sources.openapi.operation import Operation
-from toolfold.sources.openapi.operations import Reading, ReadOperations, read_operations
 from toolfold.sources.source import Bounds, Source, SourceError
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport
 
-    from toolfold.sources.openapi._http_client import HttpClient
+    from toolfold.sources.openapi._document_address import DocumentAddress
+    from toolfold.sources.openapi._http_client import HttpAnswer, HttpClient
+    from toolfold.sources.openapi._requests import HttpRequest
 
 __all__ = ["ApiUnreachableError", "OpenAPISource"]
 
@@ -55,8 +53,6 @@ RETRIES = (2.0, 5.0, 15.0, 60.0, 300.0)
 """The seconds between attempts to fetch a document; the last stays."""
 
 _OPENING = 10.0
-_FETCHING = 30.0
-_TOLD = 5
 
 _log = logging.getLogger(__name__)
 
@@ -115,9 +111,8 @@ class OpenAPISource(Source):
         self._limit = description_limit
         self._retries = tuple(retries)
         self._listeners = Listeners()
-        self._tools: tuple[Tool, ...] = ()
-        self._operations: dict[str, Operation] = {}
-        self._credentials: Credentials | None = None
+        self._loaded: LoadedApi | None = None
+        self._stale: str | None = None
         self._secrets = sorted(api.credentials, key=len, reverse=True)
         self._client: HttpClient | None = None
         self._users = 0
@@ -125,16 +120,15 @@ class OpenAPISource(Source):
         self._tried = asyncio.Event()
         self._cause: str | None = None
         self._told: str | None = None
-        self._notes: list[str] = []
         self._next_try = 0.0
-        self._is_there = False
+        self._address: DocumentAddress | None = None
         if api.problem is not None:
             self._cause, self._told = "its configuration cannot be used", str(api.problem)
         elif document is not None:
             label = api.file or api.url or api.name
-            self._take(_document(document, label))
+            self._take(self._load(_document(document, label)))
         elif api.path is not None:
-            self._take(_read_file(api))
+            self._take(self._load(_read_file(api)))
         elif not api.url:
             raise ConfigError(f"`openapi.{api.name}` has no document", hint="give `file` or `url`")
 
@@ -142,7 +136,7 @@ class OpenAPISource(Source):
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools: none where the document is not there yet."""
-        return self._tools
+        return () if self._loaded is None else self._loaded.tools
 
     def bounds(self, tool: Tool) -> Bounds:
         """Return what bounds the calls of a tool."""
@@ -150,7 +144,7 @@ class OpenAPISource(Source):
 
     def absence(self) -> AbsentSource | None:
         """Return why there are no tools yet, and when the document is asked for again."""
-        if self._is_there:
+        if self._loaded is not None:
             return None
         left = None
         if self._fetching is not None:
@@ -160,88 +154,57 @@ class OpenAPISource(Source):
     @property
     def operations(self) -> Mapping[str, Operation]:
         """The operations behind the tools, by the tools' names."""
-        return MappingProxyType(self._operations)
+        return MappingProxyType({} if self._loaded is None else dict(self._loaded.operations))
 
     @property
     def problem(self) -> str | None:
         """Why it has no tools, for a person; None where it has, or is still waited for."""
-        return None if self._is_there else self._told
+        return None if self._loaded is not None else self._told
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person may want to know of a document that can be used all the same."""
-        return tuple(self._notes)
+        notes = () if self._loaded is None else self._loaded.notes
+        return notes if self._stale is None else (*notes, self._stale)
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Have a listener called when the document has come; return what ends that."""
+        """Have a listener called when the tools have changed; return what ends that."""
         return self._listeners.add(listener)
 
-    def _take_text(self, content: bytes) -> None:
-        self._take(read_document(content, self._api.url))
+    def _load_text(self, content: bytes) -> LoadedApi:
+        return self._load(read_document(content, self._api.url))
 
-    def _take(self, document: ApiDocument) -> None:
-        """Make tools of a document."""
-        api = self._api
-        credentials = Credentials(api.name, document, api.auth)
-        reading = Reading(
-            api.base_url,
-            api.variables,
-            api.url,
-            credentials.hidden | {("header", name.lower()) for name in api.headers},
-            api.deprecated,
-            api.output_schemas,
-        )
-        read = read_operations(document, reading)
-        self._tell(document, read)
-        by_name = {o.name: o for o in read.operations if self._is_wanted(o.name)}
-        names = own_names(api.name, None, by_name)
-        self._operations = {names[own]: operation for own, operation in by_name.items()}
-        self._tools = tuple(
-            shown_tool(_tool(api.name, name, operation), self._limit)
-            for name, operation in self._operations.items()
-        )
-        self._credentials = credentials
-        self._is_there, self._cause = True, None
-
-    def _is_wanted(self, name: str) -> bool:
-        api = self._api
-        return name_matches(name, api.name, api.allow) and not name_is_denied(
-            name, api.name, api.deny
+    def _load(self, document: ApiDocument) -> LoadedApi:
+        return load_api(
+            self._api,
+            document,
+            description_limit=self._limit,
+            before=self._loaded,
+            transport=self._transport,
         )
 
-    def _tell(self, document: ApiDocument, read: ReadOperations) -> None:
-        """Say what is not as the document, or as the configuration, has it."""
-        api = self._api
-        told = read.faults[:_TOLD]
-        places = document.places([fault.node for fault in told])
-        notes = [f"{place}: {fault}" for place, fault in zip(places, told, strict=True)]
-        if len(read.faults) > _TOLD:
-            notes.append(f"{len(read.faults) - _TOLD:,} faults more in `{document.label}`")
-        if read.cut:
-            notes.append(f"{read.cut:,} tools have a schema that is cut: it is too large")
-        names = [operation.name for operation in read.operations]
-        notes += (
-            f"the pattern {pattern!r} matches no operation"
-            for pattern in (*api.allow, *api.deny)
-            if not any(name_is_denied(name, api.name, (pattern,)) for name in names)
-        )
-        self._notes = [f"openapi {api.name}: {note}" for note in notes]
-        for note in self._notes:
-            _log.warning("%s", note)
-        if read.deprecated:
-            _log.info("openapi %s: %s deprecated operations left out", api.name, read.deprecated)
+    def _take(self, loaded: LoadedApi) -> None:
+        """Serve what a document came to from now on."""
+        before, self._loaded = self._loaded, loaded
+        self._cause = self._stale = self._told = None
+        if before is None or before.notes != loaded.notes:
+            for note in loaded.notes:
+                _log.warning("%s", note)
+        if loaded.deprecated and before is None:
+            _log.info("openapi %s: %s deprecated operations left out", self.name, loaded.deprecated)
 
     # ---- its life
 
     async def __aenter__(self) -> Self:
         """Open it: a document at an address is asked for, and waited for a while."""
         self._users += 1
-        if self._fetching is None and not self._is_there and self._api.problem is None:
+        if self._fetching is None and self._may_fetch:
             self._tried = asyncio.Event()
             self._fetching = asyncio.create_task(self._fetch(), name=f"openapi {self.name}")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_OPENING):
-                    await self._tried.wait()
+            if self._loaded is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_OPENING):
+                        await self._tried.wait()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -254,64 +217,78 @@ class OpenAPISource(Source):
             with suppress(asyncio.CancelledError):
                 await self._fetching
             self._fetching = None
+        if self._loaded is not None:
+            for tokens in self._loaded.credentials.tokens.values():
+                await tokens.aclose()
         if self._client is not None:
             await self._client.aclose()
             self._client = None
 
+    @property
+    def _may_fetch(self) -> bool:
+        """Whether there is a document to ask for, now or later."""
+        api = self._api
+        if not api.url or api.problem is not None:
+            return False
+        return self._loaded is None or (self._address is not None and api.refresh > 0)
+
     async def _fetch(self) -> None:
-        """Ask for the document until it is there."""
-        attempt = 0
+        """Ask for the document until it is there, and then again now and then."""
+        from toolfold.sources.openapi._document_address import DocumentAddress
+
+        if self._address is None:
+            self._address = DocumentAddress(self._api, self._transport)
+        address, attempt = self._address, 0
         while True:
-            try:
-                async with asyncio.timeout(_FETCHING):
-                    content = await self._fetched()
-                # Reading hundreds of operations takes a while, in which others have business.
-                await asyncio.to_thread(self._take_text, content)
-                self._listeners.tell()
-                self._tried.set()
-                return
-            except ConfigError as error:
-                self._cause = "its document cannot be used"
-                self._told = str(error)
-                _log.warning("openapi %s: %s", self.name, error)
-            except (TimeoutError, SourceError) as error:
-                self._cause = str(error) or "its document did not come in time"
-                self._told = self._cause
-                _log.warning("openapi %s: its document: %s", self.name, self._cause)
+            is_had = await self._fetch_once(address)
             self._tried.set()
+            refresh = self._api.refresh
+            if is_had and not refresh:
+                return
             wait = self._retries[min(attempt, len(self._retries) - 1)]
-            attempt += 1
+            if is_had:
+                attempt, wait = 0, refresh
+            else:
+                attempt += 1
+                wait = min(wait, refresh) if self._loaded is not None and refresh else wait
             self._next_try = time.monotonic() + wait
             await asyncio.sleep(wait)
 
-    async def _fetched(self) -> bytes:
-        """Return the document at its address."""
-        import httpx2
+    async def _fetch_once(self, address: DocumentAddress) -> bool:
+        """Ask for the document; return whether there is one that can be used."""
+        from toolfold.sources.openapi._document_address import FETCHING
 
-        from toolfold.sources.openapi._http_client import HttpClient
-        from toolfold.sources.openapi._requests import HttpRequest
-        from toolfold.sources.openapi.api_document import SIZE_LIMIT
-
-        api = self._api
-        is_own = not api.base_url or origin_of(api.base_url) == origin_of(api.url)
-        client = HttpClient(
-            api.url,
-            headers=api.headers if is_own else {},
-            timeout=_FETCHING,
-            limit=SIZE_LIMIT + 1,
-            transport=self._transport,
-        )
         try:
-            answer = await client.send(HttpRequest("GET", api.url, {"accept": "*/*"}))
-        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise SourceError(_why(error)) from None
-        finally:
-            await client.aclose()
-        if answer.leads_to:
-            raise SourceError(f"its address leads to the host {answer.leads_to}: give that one")
-        if answer.status != 200:
-            raise SourceError(f"its address answers {answer.status}")
-        return answer.content
+            async with asyncio.timeout(FETCHING):
+                content = await address.fetch()
+            if content is not None:
+                # Reading hundreds of operations takes a while, in which others have business.
+                loaded = await asyncio.to_thread(self._load_text, content)
+                before = self._loaded
+                address.use()
+                self._take(loaded)
+                if before is None or not loaded.is_same(before):
+                    self._listeners.tell()
+            self._stale = self._told = None
+            return True
+        except ConfigError as error:
+            self._miss("its document cannot be used", str(error))
+        except (TimeoutError, SourceError) as error:
+            cause = str(error) or "its document did not come in time"
+            self._miss(cause, cause)
+        return False
+
+    def _miss(self, cause: str, told: str) -> None:
+        """Take note that a document did not come, or cannot be used; say it once."""
+        is_news, self._told = told != self._told, told
+        if self._loaded is None:
+            self._cause = cause
+            if is_news:
+                _log.warning("openapi %s: its document: %s", self.name, told)
+            return
+        self._stale = f"openapi {self.name}: the last document is used, since: {told}"
+        if is_news:
+            _log.warning("%s", self._stale)
 
     # ---- calls
 
@@ -320,26 +297,27 @@ class OpenAPISource(Source):
         import httpx2
 
         from toolfold.sources.openapi._answers import output_of_answer
+        from toolfold.sources.openapi._document_address import why_no_answer
         from toolfold.sources.openapi._requests import CannotSendError, request_of
 
         shown = context.call.tool.shown_name
-        operation = self._operations.get(tool.name)
-        if operation is None or self._credentials is None:
+        loaded = self._loaded
+        operation = None if loaded is None else loaded.operations.get(tool.name)
+        if loaded is None or operation is None:
             return Output(prompts.not_available(shown, ()), is_error=True)
         try:
             request = request_of(operation, arguments)
         except CannotSendError as error:
             return Output(http_calls.cannot_send(shown, str(error)), is_error=True)
-        credentials = self._credentials.of(operation)
         client = self._client or self._connected(operation)
         if self._users:
             self._client = client  # who did not open it will not close it either
         try:
-            answer = await client.send(request, credentials)
+            answer = await _answered(client, request, loaded.credentials.of(operation))
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             is_before = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
             may_have_run = operation.method != "GET" and not is_before
-            raise ApiUnreachableError(_why(error), may_have_run=may_have_run) from None
+            raise ApiUnreachableError(why_no_answer(error), may_have_run=may_have_run) from None
         finally:
             if client is not self._client:
                 await client.aclose()
@@ -348,7 +326,7 @@ class OpenAPISource(Source):
             operation,
             shown,
             source=self.name,
-            missing=self._credentials.missing(operation),
+            missing=loaded.credentials.missing(operation),
             redact=self._redacted,
             fits=None if operation.output is None else _fits(operation.output),
         )
@@ -367,44 +345,25 @@ class OpenAPISource(Source):
         )
 
     def _redacted(self, text: str) -> str:
-        for secret in self._secrets:
+        tokens = () if self._loaded is None else self._loaded.credentials.tokens.values()
+        for secret in (*(s for each in tokens for s in each.secrets), *self._secrets):
             text = text.replace(secret, MARK)
         return text
 
 
-def _tool(source: str, name: str, operation: Operation) -> Tool:
-    record: dict[str, Json] = {
-        "name": name,
-        "description": operation.description,
-        "inputSchema": operation.schema,
-        "annotations": _annotations(operation.method),
-    }
-    if operation.title:
-        record["title"] = operation.title
-    if operation.output is not None:
-        record["outputSchema"] = operation.output
-    return Tool(
-        name,
-        operation.description,
-        operation.schema,
-        source=source,
-        aliases=operation.tags,
-        annotations=record["annotations"],
-        title=operation.title or None,
-        shape="mcp",
-        raw=record,
-        size=len(compact(record)),
-        own_name=operation.name,
-    )
-
-
-def _annotations(method: str) -> dict[str, Json]:
-    """Return what a method promises: what HTTP says of it, and no more."""
-    if method == "GET":
-        return {"readOnlyHint": True}
-    if method == "DELETE":
-        return {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True}
-    return {"readOnlyHint": False, **({"idempotentHint": True} if method == "PUT" else {})}
+async def _answered(
+    client: HttpClient, request: HttpRequest, signers: Sequence[Signer]
+) -> HttpAnswer:
+    """Return what a request is answered with; an access token that is refused is renewed once."""
+    credentials = [s if isinstance(s, Credential) else await s.credential() for s in signers]
+    answer = await client.send(request, credentials)
+    if answer.status != 401:
+        return answer
+    renewed = list(credentials)
+    for place, signer in enumerate(signers):
+        if not isinstance(signer, Credential):
+            renewed[place] = await signer.refused(credentials[place]) or credentials[place]
+    return answer if renewed == credentials else await client.send(request, renewed)
 
 
 def _document(given: Mapping[str, Json] | str | bytes, label: str) -> ApiDocument:
@@ -438,23 +397,6 @@ def _fits(schema: Mapping[str, Json]) -> Callable[[Json], bool]:
             return True
 
     return fits
-
-
-def _why(error: Exception) -> str:
-    """Return why no answer came, in words that hold no address."""
-    import httpx2
-
-    from toolfold.sources.openapi._http_client import NotPublicError
-
-    if isinstance(error, NotPublicError | httpx2.StreamError):
-        return one_line(str(error), 200)
-    if isinstance(error, httpx2.TimeoutException):
-        return "it did not answer in time"
-    if isinstance(error, httpx2.ConnectError):
-        return "the API cannot be reached"
-    if isinstance(error, httpx2.InvalidURL):
-        return "the address that the arguments come to cannot be used"
-    return "the connection broke"
 
 
 def _check_extra() -> None:
