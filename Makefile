@@ -15,10 +15,12 @@ OPENAPI := .openapi
 OPENAPI_READY := $(OPENAPI)/.ready
 NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 BROWSER := .browser
+CLUSTER := .cluster
+CLUSTER_READY := $(CLUSTER)/.ready
 BROWSER_READY := $(BROWSER)/.ready
 ADAPTERS := .adapters
 FRAMEWORKS := $(basename $(notdir $(wildcard frameworks/requirements/*.txt)))
-CODE := src tests bench training docs live interop browser frameworks
+CODE := src tests bench training docs live interop browser cluster frameworks
 TYPES := types types-Windows types-Darwin
 
 # Tests start hundreds of processes: they find the package compiled.
@@ -82,6 +84,9 @@ browser: $(BROWSER_READY)  ## the inspector in a real browser; skipped where non
 pictures: $(BROWSER_READY)  ## the inspector's pictures for the documentation, made in a real browser
 	PYTHONPATH=. $(BROWSER)/bin/python docs/pictures.py
 
+cluster: $(CLUSTER_READY)  ## what several processes share, over a real PostgreSQL; skipped where it cannot be had
+	PYTHONPATH=. $(CLUSTER)/bin/python -m pytest cluster --timeout 600
+
 adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 3 GB on disk
 
 $(FRAMEWORKS:%=adapter-%): adapter-%: $(READY) $(ADAPTERS)/%/.ready
@@ -99,12 +104,12 @@ conformance: $(READY)    ## the protocol's own conformance suite, directly and t
 	PYTHONPATH=interop $(BIN)/python -m conformance
 
 clean:
-	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(ADAPTERS) $(OPENAPI) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(CLUSTER) $(ADAPTERS) $(OPENAPI) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,openapi,otel]" --group dev
+	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,openapi,otel,postgres]" --group dev
 	$(PIP) --constraint constraints.txt --no-deps --group ranks
 	touch $(READY)
 
@@ -122,6 +127,11 @@ $(BROWSER_READY): pyproject.toml constraints.txt browser/requirements.txt
 	$(PYTHON) -m venv $(BROWSER)
 	$(BROWSER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp]" --requirement browser/requirements.txt
 	touch $(BROWSER_READY)
+
+$(CLUSTER_READY): pyproject.toml constraints.txt cluster/requirements.txt
+	$(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[mcp,postgres,proxy]" --requirement cluster/requirements.txt
+	touch $(CLUSTER_READY)
 
 $(INTEROP_READY): pyproject.toml constraints.txt interop/requirements.txt interop/package.json
 	$(PYTHON) -m venv $(INTEROP)/venv

@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wire",),
     ("catalog", "answer", "_costs", "_intake", "_clashes"),
     ("search",),
-    ("memory",),
+    ("memory", "shared"),
     (
         "_render",
         "_checkup",

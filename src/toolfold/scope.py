@@ -17,7 +17,7 @@ from unicodedata import normalize
 from toolfold.errors import ConfigError
 from toolfold.tool import Tool
 
-__all__ = ["EVERYTHING", "Scope", "matches", "may_match", "name_is_denied", "name_matches"]
+__all__ = ["EVERYTHING", "Scope", "matches", "may_match", "name_is_denied", "name_matches", "plain"]
 
 _SEPARATOR = "__"
 _CLIENTS_PREFIX = "mcp__"
@@ -104,7 +104,7 @@ def matches(tool: Tool, patterns: Iterable[str]) -> bool:
 
 def may_match(pattern: str, source: str) -> bool:
     """Whether a pattern, as `deny` takes it, may match a tool of a source, whatever it has."""
-    pattern, source = _plain(pattern), _plain(source)
+    pattern, source = plain(pattern), plain(source)
     if pattern.startswith("@"):
         return _is(source, pattern[1:])
     left, separator, _ = pattern.partition(_SEPARATOR)
@@ -118,7 +118,7 @@ def name_matches(name: str, source: str, patterns: Iterable[str]) -> bool:
 
 def name_is_denied(name: str, source: str, patterns: Iterable[str]) -> bool:
     """Whether one of the patterns matches as `deny` does: whatever the case and the encoding."""
-    return name_matches(_plain(name), _plain(source), map(_plain, patterns))
+    return name_matches(plain(name), plain(source), map(plain, patterns))
 
 
 def _patterns(field: str, patterns: Iterable[str]) -> tuple[str, ...]:
@@ -152,14 +152,14 @@ def _admits(tool: Tool, pattern: str) -> bool:
 
 
 def _denies(tool: Tool, pattern: str) -> bool:
-    pattern = _plain(pattern)
+    pattern = plain(pattern)
     if pattern.startswith("@"):
-        return tool.toolset_name is not None and _is(_plain(tool.toolset_name), pattern[1:])
-    if _is(_plain(tool.name), pattern):
+        return tool.toolset_name is not None and _is(plain(tool.toolset_name), pattern[1:])
+    if _is(plain(tool.name), pattern):
         return True
     if tool.source is None:
         return False
-    source, own = _plain(tool.source), _plain(tool.bare_name)
+    source, own = plain(tool.source), plain(tool.bare_name)
     # What a name lost when it was made to fit is denied by its whole name.
     if tool.own_name and _is(f"{source}{_SEPARATOR}{own}", pattern):
         return True
@@ -176,7 +176,8 @@ def _is(name: str, pattern: str) -> bool:
     return pattern == name or _glob(pattern).match(name) is not None
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text as `deny` reads it: whatever its case, however its letters are encoded."""
     if text.isascii():
         return text.lower()
     return normalize("NFKC", normalize("NFKC", text).casefold())

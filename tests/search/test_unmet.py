@@ -9,6 +9,7 @@ from toolfold import Tool
 from toolfold.search._columns import columns_of
 from toolfold.search._dense import table
 from toolfold.search._document import document
+from toolfold.search._sources import SourceMeans
 from toolfold.search._unmet import Unmet, UnmetShares, keywords_in
 from toolfold.search.hybrid import Hybrid
 from toolfold.search.lexical import Words, query_terms
@@ -23,9 +24,10 @@ EVERY = np.arange(len(STORAGE))
 
 
 def shares(query: str, sources: tuple[int, ...] | None = (0, 0, 1)) -> UnmetShares:
-    numbers = None if sources is None else np.array(sources, dtype=np.intp)
+    names = [str(number) for number in sources or (0, 0, 0)]
+    means = SourceMeans(np.eye(len(STORAGE), dtype=np.float32), names)
     said = WORDS.coverage([query_terms(query, WORDS.__contains__)], EVERY)
-    return Unmet(WORDS, table().weight, numbers).shares(query, said, EVERY)
+    return Unmet(WORDS, table().weight, means).shares(query, said, EVERY)
 
 
 def test_keywords_of_another_world_are_no_close_match_though_one_of_them_is_met() -> None:

@@ -7,18 +7,42 @@ serves it says little.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from toolfold.search.lexical import Posting
+
     Floats = NDArray[np.float32]
 
-__all__ = ["SourceMeans"]
+__all__ = ["SOURCES_AT_MOST", "SourceMeans", "Sources"]
 
-_SOURCES_AT_MOST = 2_000
+SOURCES_AT_MOST = 2_000
 """So many are compared with each request; where there are more, a source says little."""
+
+
+class Sources(Protocol):
+    """Where some tools come from."""
+
+    @property
+    def numbers(self) -> NDArray[np.intp] | None:
+        """The number of each tool's source, where sources tell something."""
+        ...
+
+    def gaps(self, queries: Floats, places: NDArray[np.intp]) -> Floats:
+        """Return how far each tool's source is behind the nearest, for the need it serves best."""
+        ...
+
+    def holding(self, term: str, posting: Posting | None) -> Floats:
+        """Return 1 for each source that holds a term, by number, and 0 for the others.
+
+        Args:
+            term: The term.
+            posting: The tools of the list that hold it.
+        """
+        ...
 
 
 class SourceMeans:
@@ -36,7 +60,7 @@ class SourceMeans:
         self._means: Floats | None = None
         self.numbers: NDArray[np.intp] | None = None
         """The number of each tool's source, where sources tell something."""
-        if not 2 <= len(numbers) <= _SOURCES_AT_MOST:
+        if not 2 <= len(numbers) <= SOURCES_AT_MOST:
             return
         own = self.numbers = np.array([numbers[name] for name in sources], dtype=np.intp)
         order = np.argsort(own, kind="stable")
@@ -55,3 +79,12 @@ class SourceMeans:
         near = queries @ self._means.T
         near -= near.max(axis=1, keepdims=True)
         return near[:, self.numbers[places]].max(axis=0)
+
+    def holding(self, term: str, posting: Posting | None) -> Floats:
+        """Return 1 for each source that holds a term, by number, and 0 for the others."""
+        import numpy as np
+
+        held = np.zeros(0 if self._means is None else len(self._means), dtype=np.float32)
+        if posting is not None and self.numbers is not None:
+            held[self.numbers[posting.tools]] = 1
+        return held

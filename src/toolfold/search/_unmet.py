@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from toolfold.search._sources import Sources
 from toolfold.search._text import STOPWORDS, is_telling, query_words, stem
 from toolfold.search.lexical import Coverage, Words
 
@@ -63,16 +64,14 @@ class Unmet:
     Args:
         words: The inverted index.
         weight: Says what a lower-case word weighs in requests.
-        sources: The number of each tool's source, where there are several.
+        sources: Where the tools come from.
     """
 
-    def __init__(
-        self, words: Words, weight: Callable[[str], float], sources: NDArray[np.intp] | None
-    ) -> None:
+    def __init__(self, words: Words, weight: Callable[[str], float], sources: Sources) -> None:
         self._words = words
         self._weight = weight
+        self._numbers = sources.numbers
         self._sources = sources
-        self._count = 0 if sources is None else int(sources.max()) + 1
         self._sources_with = lru_cache(maxsize=_TERMS_KEPT)(self._holders)
 
     def shares(self, query: str, said: Coverage, places: NDArray[np.intp]) -> UnmetShares:
@@ -100,18 +99,11 @@ class Unmet:
         known = [i for i, term in enumerate(said.terms) if term in telling and term in self._words]
         everywhere = keywords - float(weights[known].sum())
         tool = keywords - weights @ said.held
-        if self._sources is None or not known:
+        if self._numbers is None or not known:
             return UnmetShares(keywords, tool, everywhere, everywhere)
         by_source = np.stack([self._sources_with(said.terms[i]) for i in known])
         source = keywords - weights[known] @ by_source
-        return UnmetShares(keywords, tool, source[self._sources[places]], everywhere)
+        return UnmetShares(keywords, tool, source[self._numbers[places]], everywhere)
 
     def _holders(self, term: str) -> Floats:
-        """Return 1 for each source that holds a term, and 0 for the others."""
-        import numpy as np
-
-        held = np.zeros(self._count, dtype=np.float32)
-        posting = self._words.posting(term)
-        if posting is not None and self._sources is not None:
-            held[self._sources[posting.tools]] = 1
-        return held
+        return self._sources.holding(term, self._words.posting(term))

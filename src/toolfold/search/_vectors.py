@@ -8,7 +8,7 @@ costs more than the product.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
+    Spread = Callable[[Floats], tuple[float, float]]
 
-__all__ = ["Near", "Vectors", "best_places"]
+__all__ = ["Near", "Spread", "Vectors", "best_places", "spread_of"]
 
 LARGE = 12_000
 """From how many tools on a first look is worth its while."""
@@ -46,12 +47,15 @@ class Vectors:
 
     Args:
         matrix: The vectors, one a row.
+        spread: Says mean and standard deviation of a query's cosine over all tools, where the
+            rows are only some of them.
     """
 
-    def __init__(self, matrix: Floats) -> None:
+    def __init__(self, matrix: Floats, spread: Spread | None = None) -> None:
         import numpy as np
 
         self._matrix = matrix
+        self._all = spread
         self._size = len(matrix)
         self._looks_twice = self._size >= LARGE
         dimensions = _LEADING if self._looks_twice else matrix.shape[1]
@@ -86,7 +90,10 @@ class Vectors:
             wanted = k_more if i else k
             found.append(places if wanted >= len(places) else places[best_places(values, wanted)])
         own = queries[0] if self._looks_twice else scores[0]
-        mean, deviation = self._spread(own.astype(np.float64))
+        spread = (
+            self._spread(own.astype(np.float64)) if self._all is None else self._all(queries[0])
+        )
+        mean, deviation = spread
         return Near(found[0] if len(found) == 1 else np.concatenate(found), best, mean, deviation)
 
     def at(self, places: NDArray[np.intp]) -> Floats:
@@ -107,9 +114,14 @@ class Vectors:
             mean, square = float(self._sum @ own), float(own @ self._moment @ own)
         else:
             mean, square = float(own.sum()), float(own @ own)
-        mean /= self._size
-        variance = square / self._size - mean * mean
-        return mean, max(max(variance, 0.0) ** 0.5, 1e-4)
+        return spread_of(self._size, mean, square)
+
+
+def spread_of(size: int, total: float, square: float) -> tuple[float, float]:
+    """Return mean and standard deviation of numbers, by their sum and the sum of their squares."""
+    mean = total / size
+    variance = square / size - mean * mean
+    return mean, max(max(variance, 0.0) ** 0.5, 1e-4)
 
 
 def best_places(scores: NDArray[Any], k: int) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ from toolfold.search._dense import table
 from toolfold.search._each_word import EachWord, WordEmbedder
 from toolfold.search._lexicon import readings
 from toolfold.search._scorer import FEATURES, NAME_SHARE, SIZE_DECADES, Scorer, scorer
-from toolfold.search._sources import SourceMeans
+from toolfold.search._sources import SourceMeans, Sources
 from toolfold.search._spelling import Spelling
 from toolfold.search._text import is_telling, query_words, stem
 from toolfold.search._unmet import NOTHING, Unmet
@@ -155,7 +155,7 @@ class HybridSearcher:
         order: Sequence[int],
         model: Embedder,
         scorer: Scorer,
-        sources: SourceMeans,
+        sources: Sources,
     ) -> None:
         import numpy as np
 
@@ -164,7 +164,7 @@ class HybridSearcher:
         self._scorer = scorer
         self._sources = sources
         self._each_word = EachWord(model, names)
-        self._unmet = Unmet(words, model.weight, sources.numbers)
+        self._unmet = Unmet(words, model.weight, sources)
         self._names = names
         # The kind of each tool's verb, looked at when first needed: -1 until then.
         self._kinds: NDArray[np.int8] = np.full(len(names), -1, dtype=np.int8)
@@ -316,7 +316,7 @@ class HybridSearcher:
             "best_z": float(z.max()) / DEVIATIONS,
             "length": log1p(said.length) / LOGARITHMS,
             "clauses": len(needs) / CLAUSES,
-            "size": log10(self._words.size + 1) / SIZE_DECADES,
+            "size": log10(self._words.among + 1) / SIZE_DECADES,
         }
         table = np.empty((len(FEATURES), len(places)), dtype=np.float32)
         for i, name in enumerate(FEATURES):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import log1p
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.search._columns import Columns, columns_of
@@ -25,7 +26,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BM25", "BM25Searcher", "Coverage", "Words", "query_terms", "top_matches"]
+__all__ = [
+    "BM25",
+    "BM25Searcher",
+    "Coverage",
+    "Frequencies",
+    "WordStatistics",
+    "Words",
+    "frequencies",
+    "mean_lengths",
+    "query_terms",
+    "top_matches",
+]
 
 K1 = 1.2
 """How soon more of the same word stops counting: the usual value, as in Lucene."""
@@ -101,67 +113,67 @@ class Coverage(NamedTuple):
     """Whether each term (rows) is in each tool (columns): 1 or 0."""
 
 
+class WordStatistics(NamedTuple):
+    """How words are spread over all tools, of which a list holds only some."""
+
+    size: int
+    """How many tools there are."""
+    holders: Mapping[str, int]
+    """How many of them hold each term that a search has to do with; none where it is missing."""
+    mean_lengths: NDArray[np.float64]
+    """The mean length of each field, over the tools that have it."""
+
+
 class Words:
     """The inverted index of a list of tools.
 
     Args:
         columns: The tools' words.
+        statistics: How words are spread over all tools, where the list holds only some.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, statistics: WordStatistics | None = None) -> None:
         import numpy as np
 
         self.size = columns.size
+        self.among = self.size if statistics is None else statistics.size
+        """How many tools there are in all: as many as are in the list, or more."""
+        self._all = statistics
         self.posting = lru_cache(maxsize=_POSTINGS_KEPT)(self._posting)
         self._numbers = {term: i for i, term in enumerate(columns.vocabulary)}
-        self.holds = self._numbers.__contains__
+        known = self._numbers if statistics is None else statistics.holders
+        self.holds = known.__contains__
         """The same as `in`, for who asks often: whether any tool holds a term."""
-        sizes = np.diff(columns.starts)
-        tools = np.repeat(np.arange(self.size, dtype=np.int32), sizes)
-        weight = np.array([FIELD_WEIGHTS[name] for name in FIELDS])
-        b = np.array([FIELD_LENGTH_NORMS[name] for name in FIELDS])
-        # Sums of whole numbers are exact, so the means do not depend on the order of the tools.
-        filled = np.maximum((columns.lengths > 0).sum(axis=0), 1)
-        means = np.maximum(columns.lengths.sum(axis=0, dtype=np.int64) / filled, 1e-9)
-        norms = (weight / (1 - b + b * columns.lengths / means)).astype(np.float32)
-        frequency = columns.counts * norms[tools, columns.fields]
-
-        # Entries of one term and tool, one for each field, come to stand side by side.
-        key = columns.terms * np.int64(max(self.size, 1)) + tools
-        del tools
-        order = np.argsort(key, kind="stable").astype(np.int32)
-        key = key[order]
-        first = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else key
-        tf = np.add.reduceat(frequency[order], first) if len(key) else frequency
-        in_name = columns.fields[order] == NAME
-        in_head = columns.fields[order] != DETAILS
-        del order, frequency
-        key = key[first]
-        terms = (key // max(self.size, 1)).astype(np.int32)
-        holders = np.bincount(terms, minlength=len(columns.vocabulary))
-        self._tools = (key % max(self.size, 1)).astype(np.int32)
-        named = np.logical_or.reduceat(in_name, first) if len(key) else in_name
-        headed = np.logical_or.reduceat(in_head, first) if len(key) else in_head
-        self._marks = (1 + IN_HEAD * headed + IN_NAME * named).astype(np.uint8)
+        found = frequencies(
+            columns, mean_lengths(columns) if statistics is None else statistics.mean_lengths
+        )
+        terms = found.terms
+        tf: NDArray[Any] = found.counts
+        listed = np.bincount(terms, minlength=len(columns.vocabulary))
+        holders = listed
+        if statistics is not None:
+            counted = statistics.holders
+            holders = np.array([counted.get(t, 1) for t in columns.vocabulary], dtype=np.int64)
+        self._tools = found.tools
+        self._marks = (1 + IN_HEAD * found.headed + IN_NAME * found.named).astype(np.uint8)
         marked = np.arange(2 * IN_NAME, dtype=np.uint8)
         self._meanings = np.stack([marked > 0, marked & IN_HEAD > 0, marked & IN_NAME > 0]).astype(
             np.float32
         )
-        self._starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(holders)))
-        self.idf = np.log1p((self.size - holders + 0.5) / (holders + 0.5))
-        self.unseen = float(np.log1p((self.size + 0.5) / 0.5))
+        self._starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(listed)))
+        self.idf = np.log1p((self.among - holders + 0.5) / (holders + 0.5))
         self._shares = (
             self.idf.astype(np.float32)[terms] * tf * np.float32(K1 + 1) / (tf + np.float32(K1))
         )
         telling = np.array([is_telling(term) for term in columns.vocabulary], dtype=bool)
-        in_names = np.where(named & telling[terms], self.idf[terms], 0.0)
+        in_names = np.where(found.named & telling[terms], self.idf[terms], 0.0)
         self.name_mass = np.maximum(
             np.bincount(self._tools, weights=in_names, minlength=self.size), 1e-6
         ).astype(np.float32)
 
     def __contains__(self, term: str) -> bool:
         """Whether any tool holds a term."""
-        return term in self._numbers
+        return self.holds(term)
 
     def _posting(self, term: str) -> Posting | None:
         """Return the tools that hold a term, or None where none does."""
@@ -196,7 +208,8 @@ class Words:
         first, *others = texts
         distinct = list(first if not others else dict.fromkeys(t for own in texts for t in own))
         postings = [self.posting(term) for term in distinct]
-        idf = np.array([self.unseen if p is None else p.idf for p in postings], np.float32)
+        both = zip(distinct, postings, strict=True)
+        idf = np.array([self._rarity(t) if p is None else p.idf for t, p in both], np.float32)
         weights = np.array([[own.get(term, 0.0) for term in distinct] for own in texts], np.float32)
         said = weights >= 1
         mass: NDArray[np.float32] = np.maximum(said.astype(np.float32) @ idf, np.float32(1e-6))
@@ -213,6 +226,11 @@ class Words:
             terms=distinct,
             held=held[0],
         )
+
+    def _rarity(self, term: str) -> float:
+        """Return how rare a term is that no tool of the list holds."""
+        holders = 0 if self._all is None else self._all.holders.get(term, 0)
+        return float(log1p((self.among - holders + 0.5) / (holders + 0.5)))
 
     def _marks_at(
         self, postings: Sequence[Posting | None], places: NDArray[np.intp]
@@ -234,6 +252,66 @@ class Words:
                 held = posting.tools.take(at, mode="clip") == wanted
                 np.multiply(held, posting.marks.take(at, mode="clip"), out=row)
         return marks
+
+
+class Frequencies(NamedTuple):
+    """How often each term stands in each tool that holds it, by term and then by tool."""
+
+    terms: NDArray[np.int32]
+    """The term, one for each pair."""
+    tools: NDArray[np.int32]
+    """The tool."""
+    counts: NDArray[np.float32]
+    """How often, each field weighed by what it says and by its length."""
+    named: NDArray[np.bool_]
+    """Whether it stands in the name."""
+    headed: NDArray[np.bool_]
+    """Whether it stands elsewhere than in the texts of parameters."""
+
+
+def frequencies(columns: Columns, means: NDArray[np.float64]) -> Frequencies:
+    """Return how often each term stands in each tool.
+
+    Args:
+        columns: The tools' words.
+        means: The mean length of each field.
+    """
+    import numpy as np
+
+    size = max(columns.size, 1)
+    tools = np.repeat(np.arange(columns.size, dtype=np.int32), np.diff(columns.starts))
+    weight = np.array([FIELD_WEIGHTS[name] for name in FIELDS])
+    b = np.array([FIELD_LENGTH_NORMS[name] for name in FIELDS])
+    norms = (weight / (1 - b + b * columns.lengths / means)).astype(np.float32)
+    frequency = columns.counts * norms[tools, columns.fields]
+
+    # Entries of one term and tool, one for each field, come to stand side by side.
+    key = columns.terms * np.int64(size) + tools
+    del tools
+    order = np.argsort(key, kind="stable").astype(np.int32)
+    key = key[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1)) if len(key) else key
+    counts = np.add.reduceat(frequency[order], first) if len(key) else frequency
+    named = columns.fields[order] == NAME
+    headed = columns.fields[order] != DETAILS
+    del order, frequency
+    key = key[first]
+    return Frequencies(
+        (key // size).astype(np.int32),
+        (key % size).astype(np.int32),
+        counts,
+        np.logical_or.reduceat(named, first) if len(key) else named,
+        np.logical_or.reduceat(headed, first) if len(key) else headed,
+    )
+
+
+def mean_lengths(columns: Columns) -> NDArray[np.float64]:
+    """Return the mean length of each field, over the tools that have it."""
+    import numpy as np
+
+    # Sums of whole numbers are exact, so the means do not depend on the order of the tools.
+    filled = np.maximum((columns.lengths > 0).sum(axis=0), 1)
+    return np.maximum(columns.lengths.sum(axis=0, dtype=np.int64) / filled, 1e-9)
 
 
 @dataclass(frozen=True)

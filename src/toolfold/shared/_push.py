@@ -1,0 +1,131 @@
+"""Filling the shared catalog: what is new or changed is written, by digest; the rest stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolfold.search._columns import columns_of
+from toolfold.search.lexical import mean_lengths
+from toolfold.search.partial import Entry, dimensions, entries, impacts, version
+from toolfold.shared._rows import COLUMNS, entry_of, row_of
+from toolfold.shared._sums import Sums, apply
+from toolfold.tool import Tool
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from psycopg import Connection
+
+__all__ = ["Changes", "changes", "push_batch", "remove"]
+
+_FIELDS = 6
+
+
+class Changes(NamedTuple):
+    """What a push would do."""
+
+    added: list[Tool]
+    changed: list[Tool]
+    same: int
+    gone: list[str]
+    """Tools of the same sources that are not in the list any more."""
+
+
+def changes(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> Changes:
+    """Return how tools differ from what is there of their sources."""
+    names = [tool.name for tool in tools]
+    sources = sorted({tool.source or "" for tool in tools})
+    rows = connection.execute(
+        "select name, digest, made_by, source = any(%s) from toolfold.tools"
+        " where tenant = %s and (source = any(%s) or name = any(%s))",
+        (sources, tenant, sources, names),
+    ).fetchall()
+    there = {name: (digest, made_by) for name, digest, made_by, _ in rows}
+    now = version()
+    added = [tool for tool in tools if tool.name not in there]
+    changed = [t for t in tools if t.name in there and there[t.name] != (t.digest, now)]
+    given = set(names)
+    gone = sorted(name for name, _, _, is_own in rows if is_own and name not in given)
+    return Changes(added, changed, len(tools) - len(added) - len(changed), gone)
+
+
+def push_batch(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> None:
+    """Write some tools, all or none."""
+    own = entries(tools)
+    lengths = _hold(connection, tenant, own)
+    sums = Sums()
+    sums.add(_held(connection, tenant, [tool.name for tool in tools]), -1)
+    sums.add(own)
+    worth = impacts([entry.document for entry in own], lengths)
+    made_by = version()
+    rows = zip(tools, own, worth, strict=True)
+    connection.execute(
+        "create temporary table if not exists pushed (like toolfold.tools) on commit delete rows"
+    )
+    connection.execute("alter table pushed alter id drop not null")
+    copied = ", ".join(COLUMNS)
+    into = f"copy pushed ({copied}, trusted, changed) from stdin with (format binary)"
+    with connection.cursor().copy(into) as copy:
+        copy.set_types(
+            ["text"] * 6 + ["bool"] + ["text"] * 6 + ["int4", "bytea", "halfvec", "sparsevec"]
+            + ["int4[]", "bool", "timestamptz"]
+        )  # fmt: skip
+        for tool, entry, values in rows:
+            row = row_of(tenant, tool, entry, values, made_by)
+            copy.write_row([*row, True, datetime.now(UTC)])
+    updates = ", ".join(f"{column} = excluded.{column}" for column in (*COLUMNS[2:], "changed"))
+    upsert = (
+        f"insert into toolfold.tools ({copied}, trusted, changed)"
+        f" select {copied}, trusted, changed from pushed"
+        f" on conflict (tenant, name) do update set {updates}"
+    )
+    connection.execute(upsert)
+    connection.execute("truncate pushed")
+    apply(connection, tenant, sums)
+
+
+def remove(connection: Connection[Any], tenant: str, names: Sequence[str]) -> int:
+    """Take tools out and return how many there were."""
+    _hold(connection, tenant, [])
+    sums = Sums()
+    own = _held(connection, tenant, names)
+    sums.add(own, -1)
+    connection.execute(
+        "delete from toolfold.tools where tenant = %s and name = any(%s)", (tenant, list(names))
+    )
+    apply(connection, tenant, sums)
+    return len(own)
+
+
+def _hold(connection: Connection[Any], tenant: str, own: Sequence[Entry]) -> NDArray[np.float64]:
+    """Hold the catalog's row and return the mean lengths of fields."""
+    import numpy as np
+
+    size = dimensions()
+    connection.execute(
+        "insert into toolfold.catalogs (tenant, made_by, lengths, filled, vector_sum, moment)"
+        " values (%s, %s, %s, %s, %s, %s) on conflict do nothing",
+        (
+            tenant, version(), [0] * _FIELDS, [0] * _FIELDS,
+            np.zeros(size).tobytes(), np.zeros(size * size).tobytes(),
+        ),
+    )  # fmt: skip
+    row = connection.execute(
+        "select size, lengths, filled from toolfold.catalogs where tenant = %s for update",
+        (tenant,),
+    ).fetchone()
+    assert row is not None
+    if row[0] >= len(own) or not own:
+        return np.maximum(np.array(row[1]) / np.maximum(row[2], 1), 1e-9)
+    return mean_lengths(columns_of([entry.document for entry in own]))
+
+
+def _held(connection: Connection[Any], tenant: str, names: Sequence[str]) -> list[Entry]:
+    found = connection.execute(
+        "select name, source, digest, document, term_count, vector from toolfold.tools"
+        " where tenant = %s and name = any(%s)",
+        (tenant, list(names)),
+    ).fetchall()
+    return [entry_of(*row) for row in found]

@@ -1,0 +1,148 @@
+"""The database: a pool of connections, each transaction in the name of one tenant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+
+from toolfold.errors import ConfigError, MissingExtraError, ToolfoldError
+from toolfold.shared import migrations
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg_pool import ConnectionPool
+
+__all__ = ["DEFAULT_TENANT", "Database", "StoreAwayError"]
+
+DEFAULT_TENANT = "default"
+"""Whose a catalog is where nobody says."""
+
+POOL = 8
+"""How many connections a process has at most."""
+
+PATIENCE = 3
+"""How long a connection is waited for, in seconds."""
+
+STATEMENT_TIMEOUT = 10.0
+"""How long one statement may take, in seconds."""
+
+_PASSWORD = re.compile(r"(?i)(password\s*=\s*)('[^']*'|\S+)|(://[^:/@\s]*:)[^@\s]*(?=@)")
+
+
+class StoreAwayError(ToolfoldError):
+    """The database cannot be reached, or does not answer in time."""
+
+
+class Database:
+    """A database that several processes share. Open it with `with`.
+
+    Args:
+        address: As libpq takes it: `postgresql://user@host/name`, or `host=… dbname=…`.
+        tenant: Whose rows are read and written; no others are seen.
+        statement_timeout: How long one statement may take, in seconds.
+
+    Raises:
+        MissingExtraError: The extra `postgres` is not installed.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        statement_timeout: float = STATEMENT_TIMEOUT,
+    ) -> None:
+        try:
+            from psycopg_pool import ConnectionPool
+        except ModuleNotFoundError:
+            raise MissingExtraError("a catalog in PostgreSQL", "postgres") from None
+        if not tenant.strip():
+            raise ConfigError("a tenant has no name", hint="leave it out, or give it one")
+        self.tenant = tenant
+        self._address = address
+        self._timeout = statement_timeout
+        self._pool_class = ConnectionPool
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._opening = Lock()
+
+    def __enter__(self) -> Self:
+        import psycopg
+
+        try:
+            with psycopg.connect(self._address, connect_timeout=PATIENCE) as connection:
+                migrations.check(connection)
+        except psycopg.Error as error:
+            raise self._away(error) from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _opened(self) -> ConnectionPool[Connection[Any]]:
+        with self._opening:
+            if self._pool is None:
+                self._pool = self._pool_class(
+                    self._address,
+                    min_size=1,
+                    max_size=POOL,
+                    open=True,
+                    timeout=PATIENCE,
+                    configure=_configured,
+                    check=self._pool_class.check_connection,
+                )
+            return self._pool
+
+    def _close(self) -> None:
+        with self._opening:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    @contextmanager
+    def transaction(self, *, reads_only: bool = False) -> Generator[Connection[Any]]:
+        """Open a transaction that sees and writes the tenant's rows alone.
+
+        Args:
+            reads_only: Whether all of it is to see one state, and nothing is to change.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        from psycopg import OperationalError
+        from psycopg_pool import PoolTimeout
+
+        try:
+            with self._opened().connection() as connection, connection.transaction():
+                if reads_only:
+                    connection.execute("set transaction isolation level repeatable read, read only")
+                connection.execute(
+                    "select set_config('toolfold.tenant', %s, true),"
+                    " set_config('statement_timeout', %s, true)",
+                    (self.tenant, f"{self._timeout * 1000:.0f}"),
+                )
+                yield connection
+        except PoolTimeout as error:
+            # A pool waits longer after each attempt; a new one asks at once, when it is next asked.
+            self._close()
+            raise self._away(error) from None
+        except OperationalError as error:
+            raise self._away(error) from None
+
+    def _away(self, error: Exception) -> StoreAwayError:
+        """Return an error without the password that an address may hold."""
+        text = str(error).strip().partition("\n")[0].replace(self._address, "the address")
+        text = _PASSWORD.sub(lambda m: f"{m[1] or m[3]}***", text)
+        return StoreAwayError(
+            f"the database does not answer: {text}",
+            hint="check that PostgreSQL runs and that the address is right",
+        )
+
+
+def _configured(connection: Connection[Any]) -> None:
+    from pgvector.psycopg import register_vector
+
+    register_vector(connection)
+    connection.commit()

@@ -1,0 +1,206 @@
+"""The catalog that many share: filled by some, searched by any number, held by none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from toolfold.scope import EVERYTHING, Scope
+from toolfold.search.partial import matches
+from toolfold.shared._proposals import Statistics, proposal, reach, statistics
+from toolfold.shared._push import Changes, changes, push_batch, remove
+from toolfold.shared._rows import tool_of
+from toolfold.shared.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
+from toolfold.tool import Tool
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+__all__ = ["Pushed", "SharedCatalog", "SharedHit", "SharedSource"]
+
+BATCH = 500
+"""How many tools are written in one transaction."""
+
+PUSH_TIMEOUT = 600.0
+"""How long one statement of a push may take, in seconds: an index over a million takes its time."""
+
+CHANNEL = "toolfold_catalog"
+"""Where changes are announced; the payload is the tenant."""
+
+_log = logging.getLogger(__name__)
+
+
+class SharedHit(NamedTuple):
+    """A tool that answers a query."""
+
+    tool: Tool
+    score: float
+    """How probable it is that it serves, as the embedded search says it."""
+
+
+class Pushed(NamedTuple):
+    """What a push did."""
+
+    added: int
+    changed: int
+    same: int
+    removed: int
+
+
+class SharedSource(NamedTuple):
+    """A source of the catalog."""
+
+    name: str
+    tools: int
+
+
+class SharedCatalog:
+    """A catalog in PostgreSQL. Open it with `with`; safe to share between threads.
+
+        with SharedCatalog("postgresql://gateway@db/tools", tenant="acme") as catalog:
+            catalog.push(tools)
+            hits = catalog.search("open a pull request", 5)
+
+    Args:
+        address: As libpq takes it.
+        tenant: Whose catalog it is.
+        statement_timeout: How long one statement of a search may take, in seconds.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        statement_timeout: float = STATEMENT_TIMEOUT,
+    ) -> None:
+        self._database = Database(address, tenant=tenant, statement_timeout=statement_timeout)
+        self._tenant = tenant
+        self._statistics: Statistics | None = None
+
+    def __enter__(self) -> Self:
+        self._database.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._database.__exit__(*exception)
+
+    def search(self, query: str, limit: int = 5, *, scope: Scope = EVERYTHING) -> list[SharedHit]:
+        """Return the tools that answer a query, best first.
+
+        They and their scores are those of the embedded search over the tools of the scope.
+
+        Args:
+            query: What is asked for.
+            limit: How many at most.
+            scope: What the caller may know of.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        with self._database.transaction(reads_only=True) as connection:
+            known = self._statistics = statistics(connection, self._tenant, self._statistics)
+            if known is None or limit < 1:
+                return []
+            left = reach(connection, self._tenant, scope)
+            found = proposal(connection, self._tenant, query, known, left)
+            if found is None:
+                return []
+            best = matches(query, found.entries, found.whole, limit)
+            ids = [found.ids[match.position] for match in best]
+            rows = dict(
+                connection.execute(
+                    "select id, definition from toolfold.tools where id = any(%s)", (ids,)
+                ).fetchall()
+            )
+        both = [(tool_of(rows[i]), m.score) for i, m in zip(ids, best, strict=True) if i in rows]
+        return [SharedHit(tool, score) for tool, score in both if self._is_in(tool, scope)]
+
+    def find(self, name: str, *, scope: Scope = EVERYTHING) -> Tool | None:
+        """Return the tool of a name, if there is one in the scope."""
+        if "\0" in name:
+            return None
+        with self._database.transaction(reads_only=True) as connection:
+            row = connection.execute(
+                "select definition from toolfold.tools where tenant = %s and name = %s and trusted",
+                (self._tenant, name),
+            ).fetchone()
+        tool = None if row is None else tool_of(row[0])
+        return tool if tool is not None and tool in scope else None
+
+    def sources(self) -> list[SharedSource]:
+        """Return the sources, by name."""
+        with self._database.transaction(reads_only=True) as connection:
+            rows = connection.execute(
+                "select source, size from toolfold.sources where tenant = %s order by source",
+                (self._tenant,),
+            ).fetchall()
+        return [SharedSource(*row) for row in rows]
+
+    def tools(self, source: str | None = None) -> Iterator[Tool]:
+        """Yield the tools, by name; those of one source where it is named."""
+        after = ""
+        while True:
+            with self._database.transaction(reads_only=True) as connection:
+                rows = connection.execute(
+                    "select name, definition from toolfold.tools where tenant = %s and name > %s"
+                    " and (%s::text is null or source = %s) order by name limit %s",
+                    (self._tenant, after, source, source, BATCH),
+                ).fetchall()
+            yield from (tool_of(row[1]) for row in rows)
+            if len(rows) < BATCH:
+                return
+            after = rows[-1][0]
+
+    def diff(self, tools: Iterable[Tool]) -> Changes:
+        """Return what a push of these tools would change."""
+        with self._database.transaction(reads_only=True) as connection:
+            return changes(connection, self._tenant, list(tools))
+
+    def push(
+        self,
+        tools: Iterable[Tool],
+        *,
+        prune: bool = False,
+        progress: Callable[[int, int], None] = lambda done, all: None,
+    ) -> Pushed:
+        """Write tools: what is new or has another digest; the rest is not touched.
+
+        Args:
+            tools: The tools.
+            prune: Whether tools of the same sources that are not among them are taken out.
+            progress: Told how many of how many are written.
+        """
+        found = self.diff(tools)
+        wanted = [*found.added, *found.changed]
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            with self._changing() as connection:
+                push_batch(connection, self._tenant, batch)
+            progress(start + len(batch), len(wanted))
+        removed = self.remove(found.gone) if prune and found.gone else 0
+        return Pushed(len(found.added), len(found.changed), found.same, removed)
+
+    def remove(self, names: Sequence[str]) -> int:
+        """Take tools out by name, and return how many there were."""
+        with self._changing() as connection:
+            return remove(connection, self._tenant, names)
+
+    @contextmanager
+    def _changing(self) -> Generator[Connection[Any]]:
+        """Open a transaction that changes the catalog, and tell the others when it is done."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "select set_config('statement_timeout', %s, true)", (f"{PUSH_TIMEOUT * 1000:.0f}",)
+            )
+            yield connection
+            connection.execute("select pg_notify(%s, %s)", (CHANNEL, self._tenant))
+
+    def _is_in(self, tool: Tool, scope: Scope) -> bool:
+        """Whether a found tool is in the scope, as its query has seen to."""
+        if tool in scope:
+            return True
+        _log.error("the database found %r outside the scope; it is left out", tool.name)
+        return False
