@@ -12,7 +12,7 @@ from toolfold.demo import demo_catalog
 from toolfold.search._columns import columns_of
 from toolfold.search.hybrid import Hybrid
 from toolfold.search.lexical import WordStatistics, mean_lengths
-from toolfold.search.partial import Entry, Whole, asked, entries, impacts, matches
+from toolfold.search.partial import AllTools, ToolEntry, asked, entries, impacts, matches
 
 TOOLS = list(demo_catalog().tools)
 ENTRIES = entries(TOOLS)
@@ -27,7 +27,7 @@ QUERIES = [
 ]
 
 
-def whole(own: list[Entry], query: str) -> Whole:
+def whole(own: list[ToolEntry], query: str) -> AllTools:
     """What an engine would say of all tools."""
     holders: defaultdict[str, int] = defaultdict(int)
     spoken: defaultdict[str, set[str]] = defaultdict(set)
@@ -42,7 +42,7 @@ def whole(own: list[Entry], query: str) -> Whole:
         means[name] = (total / max(np.linalg.norm(total), 1e-6)).astype(np.float32)
     every = np.stack(list(means.values()))
     texts = asked(query, holders.__contains__)
-    return Whole(
+    return AllTools(
         WordStatistics(
             len(own), dict(holders), mean_lengths(columns_of([e.document for e in own]))
         ),
@@ -96,7 +96,7 @@ def test_some_tools_proposed_are_ranked_as_among_all(query: str) -> None:
 def test_a_packed_document_is_the_document(name: str, description: str) -> None:
     [entry] = entries([Tool(name="x" + name.replace("\n", ""), description=description)])
 
-    assert Entry.unpacked(entry.packed(), len(entry.document.terms)) == entry.document
+    assert ToolEntry.unpacked(entry.packed(), len(entry.document.terms)) == entry.document
 
 
 def test_nothing_proposed_is_nothing_found() -> None:

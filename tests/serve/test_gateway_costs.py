@@ -190,7 +190,7 @@ def test_a_server_that_prints_without_end_does_not_starve_the_others() -> None:
         noisy = Server("noisy", "stdio", command=sys.executable, args=("-S", "-E", "-c", source))
         async with gateway(odd("ok", "old"), noisy, settings=OFF) as made, client(made) as c:
             quiet = await calls(c, 0.4)
-            await until(lambda: made.pool.upstreams["noisy"].lifecycle.rubbish > 1_000, 20)
+            await until(lambda: made.pool.upstreams["noisy"].lifecycle.words.rubbish > 1_000, 20)
             loud = await calls(c, 1.0)
         assert loud > quiet / 4, (loud, quiet)
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["SOURCES_AT_MOST", "SourceMeans", "Sources"]
+__all__ = ["SOURCES_AT_MOST", "SourceEvidence", "SourceMeans"]
 
 SOURCES_AT_MOST = 2_000
 """So many are compared with each request; where there are more, a source says little."""
 
 
-class Sources(Protocol):
+class SourceEvidence(Protocol):
     """Where some tools come from."""
 
     @property

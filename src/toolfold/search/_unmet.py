@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolfold.search._sources import Sources
+from toolfold.search._sources import SourceEvidence
 from toolfold.search._text import STOPWORDS, is_telling, query_words, stem
 from toolfold.search.lexical import Coverage, Words
 
@@ -67,7 +67,9 @@ class Unmet:
         sources: Where the tools come from.
     """
 
-    def __init__(self, words: Words, weight: Callable[[str], float], sources: Sources) -> None:
+    def __init__(
+        self, words: Words, weight: Callable[[str], float], sources: SourceEvidence
+    ) -> None:
         self._words = words
         self._weight = weight
         self._numbers = sources.numbers

@@ -19,7 +19,7 @@ from toolfold.search._dense import table
 from toolfold.search._each_word import EachWord, WordEmbedder
 from toolfold.search._lexicon import readings
 from toolfold.search._scorer import FEATURES, NAME_SHARE, SIZE_DECADES, Scorer, scorer
-from toolfold.search._sources import SourceMeans, Sources
+from toolfold.search._sources import SourceEvidence, SourceMeans
 from toolfold.search._spelling import Spelling
 from toolfold.search._text import is_telling, query_words, stem
 from toolfold.search._unmet import NOTHING, Unmet
@@ -155,7 +155,7 @@ class HybridSearcher:
         order: Sequence[int],
         model: Embedder,
         scorer: Scorer,
-        sources: Sources,
+        sources: SourceEvidence,
     ) -> None:
         import numpy as np
 

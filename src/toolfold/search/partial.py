@@ -1,8 +1,8 @@
 """Searching more tools than are at hand: an engine proposes some, and they are ranked as ever.
 
-Whoever keeps tools elsewhere, a database say, keeps an `Entry` of each. For a query it is asked
+Whoever keeps tools elsewhere, a database say, keeps an `ToolEntry` of each. For a query it is asked
 twice: which of some words any tool holds (`asked` reads the query with the answer), and which
-tools come into question, with a few numbers about all of them (`Whole`). What `matches` makes of
+tools come into question, with a few numbers about all of them (`AllTools`). What `matches` makes of
 those is what a search over all tools would have said, so far as the engine proposed what such a
 search would have looked at.
 """
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 __all__ = [
+    "AllTools",
     "AskedText",
-    "Entry",
-    "Whole",
+    "ToolEntry",
     "asked",
     "dimensions",
     "entries",
@@ -53,7 +53,7 @@ _SEPARATOR = "\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """What a search has to know of one tool."""
 
     name: str
@@ -104,7 +104,7 @@ class AskedText(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class AllTools:
     """What is known of all tools, for one query."""
 
     words: WordStatistics
@@ -140,11 +140,11 @@ def dimensions() -> int:
     return table().dimensions
 
 
-def entries(tools: Sequence[Tool]) -> list[Entry]:
+def entries(tools: Sequence[Tool]) -> list[ToolEntry]:
     """Return the entries of tools."""
     both = zip(tools, tool_vectors(tools, {}), strict=True)
     return [
-        Entry(tool.name, tool.source or "", tool.digest, document(tool), vector)
+        ToolEntry(tool.name, tool.source or "", tool.digest, document(tool), vector)
         for tool, vector in both
     ]
 
@@ -191,14 +191,16 @@ def asked(query: str, is_held: Callable[[str], bool]) -> list[AskedText]:
     return found
 
 
-def matches(query: str, proposed: Sequence[Entry], whole: Whole, limit: int) -> Sequence[Match]:
+def matches(
+    query: str, proposed: Sequence[ToolEntry], whole: AllTools, limit: int
+) -> Sequence[Match]:
     """Return the best of the proposed tools, as a search over all would have ranked them."""
     if not proposed:
         return ()
     return _searcher(proposed, whole).search(query, limit)
 
 
-def _searcher(proposed: Sequence[Entry], whole: Whole) -> HybridSearcher:
+def _searcher(proposed: Sequence[ToolEntry], whole: AllTools) -> HybridSearcher:
     import numpy as np
 
     columns: Columns = columns_of([entry.document for entry in proposed])
@@ -217,7 +219,7 @@ def _searcher(proposed: Sequence[Entry], whole: Whole) -> HybridSearcher:
 class _ProposedSources:
     """The sources of the proposed tools, among all sources."""
 
-    def __init__(self, whole: Whole, sources: Sequence[str]) -> None:
+    def __init__(self, whole: AllTools, sources: Sequence[str]) -> None:
         import numpy as np
 
         self._whole = whole

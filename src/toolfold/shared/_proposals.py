@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, cast
 from toolfold._json_values import compact_bytes
 from toolfold.scope import Scope
 from toolfold.search.lexical import WordStatistics
-from toolfold.search.partial import AskedText, Entry, Whole, asked, name_terms
+from toolfold.search.partial import AllTools, AskedText, ToolEntry, asked, name_terms
 from toolfold.shared._rows import entry_of, sparse, term_number
 from toolfold.shared._scopes import ScopeFilter, scope_filter
 
@@ -59,8 +59,8 @@ class Proposal:
     """The tools that come into question, and what is known of all."""
 
     ids: list[int]
-    entries: list[Entry]
-    whole: Whole
+    entries: list[ToolEntry]
+    whole: AllTools
 
 
 def reach(connection: Connection[Any], tenant: str, scope: Scope) -> ScopeFilter:
@@ -129,7 +129,7 @@ def proposal(
     counts = {term: n for term, n in holders.known.items() if n}
     terms = {term for text in texts for term in text.terms}
     sources = sorted({entry.source for _, entry in found})
-    whole = Whole(
+    whole = AllTools(
         WordStatistics(own.size, counts, own.mean_lengths),
         own.vector_sum,
         own.moment,
@@ -336,7 +336,7 @@ class _Engine:
             return []
         return self._ids("and lower(name) like any(%(words)s)", 40, words=[f"%{w}%" for w in words])
 
-    def entries(self, ids: Sequence[int]) -> list[tuple[int, Entry]]:
+    def entries(self, ids: Sequence[int]) -> list[tuple[int, ToolEntry]]:
         """Return what search knows of some tools."""
         rows = self._execute(
             "select id, name, source, digest, document, term_count, vector"

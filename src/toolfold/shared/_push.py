@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.search._columns import columns_of
 from toolfold.search.lexical import mean_lengths
-from toolfold.search.partial import Entry, dimensions, entries, impacts, version
+from toolfold.search.partial import ToolEntry, dimensions, entries, impacts, version
 from toolfold.shared._rows import COLUMNS, entry_of, row_of
 from toolfold.shared._sums import Sums, apply
 from toolfold.tool import Tool
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
-__all__ = ["Changes", "changes", "push_batch", "remove"]
+__all__ = ["CatalogChanges", "changes", "push_batch", "remove"]
 
 _FIELDS = 6
 
 
-class Changes(NamedTuple):
+class CatalogChanges(NamedTuple):
     """What a push would do."""
 
     added: list[Tool]
@@ -33,7 +33,7 @@ class Changes(NamedTuple):
     """Tools of the same sources that are not in the list any more."""
 
 
-def changes(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> Changes:
+def changes(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> CatalogChanges:
     """Return how tools differ from what is there of their sources."""
     names = [tool.name for tool in tools]
     sources = sorted({tool.source or "" for tool in tools})
@@ -48,7 +48,7 @@ def changes(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> 
     changed = [t for t in tools if t.name in there and there[t.name] != (t.digest, now)]
     given = set(names)
     gone = sorted(name for name, _, _, is_own in rows if is_own and name not in given)
-    return Changes(added, changed, len(tools) - len(added) - len(changed), gone)
+    return CatalogChanges(added, changed, len(tools) - len(added) - len(changed), gone)
 
 
 def push_batch(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> None:
@@ -99,7 +99,9 @@ def remove(connection: Connection[Any], tenant: str, names: Sequence[str]) -> in
     return len(own)
 
 
-def _hold(connection: Connection[Any], tenant: str, own: Sequence[Entry]) -> NDArray[np.float64]:
+def _hold(
+    connection: Connection[Any], tenant: str, own: Sequence[ToolEntry]
+) -> NDArray[np.float64]:
     """Hold the catalog's row and return the mean lengths of fields."""
     import numpy as np
 
@@ -122,7 +124,7 @@ def _hold(connection: Connection[Any], tenant: str, own: Sequence[Entry]) -> NDA
     return mean_lengths(columns_of([entry.document for entry in own]))
 
 
-def _held(connection: Connection[Any], tenant: str, names: Sequence[str]) -> list[Entry]:
+def _held(connection: Connection[Any], tenant: str, names: Sequence[str]) -> list[ToolEntry]:
     found = connection.execute(
         "select name, source, digest, document, term_count, vector from toolfold.tools"
         " where tenant = %s and name = any(%s)",

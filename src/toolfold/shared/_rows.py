@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolfold._json_values import compact_bytes, parse
 from toolfold.scope import plain
-from toolfold.search.partial import Entry
+from toolfold.search.partial import ToolEntry
 from toolfold.tool import Json, Policy, Tool
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def sparse(tenant: str, worth: Mapping[str, float]) -> SparseVector:
 
 
 def row_of(
-    tenant: str, tool: Tool, entry: Entry, worth: Mapping[str, float], made_by: str
+    tenant: str, tool: Tool, entry: ToolEntry, worth: Mapping[str, float], made_by: str
 ) -> Sequence[Any]:
     """Return a tool's row."""
     from pgvector import HalfVector
@@ -96,10 +96,12 @@ def tool_of(definition: str) -> Tool:
     )
 
 
-def entry_of(name: str, source: str, digest: str, packed: bytes, count: int, vector: Any) -> Entry:
+def entry_of(
+    name: str, source: str, digest: str, packed: bytes, count: int, vector: Any
+) -> ToolEntry:
     """Return what search knows of a tool, from its row."""
     import numpy as np
 
     found = vector.to_numpy() if hasattr(vector, "to_numpy") else vector
-    document = Entry.unpacked(packed, count)
-    return Entry(name, source, digest, document, np.asarray(found, dtype=np.float16))
+    document = ToolEntry.unpacked(packed, count)
+    return ToolEntry(name, source, digest, document, np.asarray(found, dtype=np.float16))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolfold.search.partial import Entry, dimensions
+from toolfold.search.partial import ToolEntry, dimensions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +44,7 @@ class SourceSums:
     vectors: NDArray[np.float64] = field(default_factory=_no_vector)
     holders: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, entry: Entry, sign: int) -> None:
+    def add(self, entry: ToolEntry, sign: int) -> None:
         """Add an entry, or take it away."""
         import numpy as np
 
@@ -64,7 +64,7 @@ class Sums:
     sources: dict[str, SourceSums] = field(default_factory=dict[str, SourceSums])
     moment: Any = None
 
-    def add(self, entries: Iterable[Entry], sign: int = 1) -> None:
+    def add(self, entries: Iterable[ToolEntry], sign: int = 1) -> None:
         """Add entries, or take them away."""
         import numpy as np
 

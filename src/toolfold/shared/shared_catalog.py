@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search.partial import matches
 from toolfold.shared._proposals import Statistics, proposal, reach, statistics
-from toolfold.shared._push import Changes, changes, push_batch, remove
+from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
 from toolfold.shared._rows import tool_of
 from toolfold.shared.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
@@ -154,7 +154,7 @@ class SharedCatalog:
                 return
             after = rows[-1][0]
 
-    def diff(self, tools: Iterable[Tool]) -> Changes:
+    def diff(self, tools: Iterable[Tool]) -> CatalogChanges:
         """Return what a push of these tools would change."""
         with self._database.transaction(reads_only=True) as connection:
             return changes(connection, self._tenant, list(tools))
