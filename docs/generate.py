@@ -142,6 +142,7 @@ BESIDE: dict[str, list[str] | None] = {
     "toolfold.adapters.functions": None,
     "toolfold.search": None,
     "toolfold.memory": None,
+    "toolfold.shared": None,
     "toolfold.bridge": None,
     "toolfold.providers": None,
     "toolfold.config": None,

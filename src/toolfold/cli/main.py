@@ -22,6 +22,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "ab": "Compare folded and unfolded tools with a live model",
     "call": "Call a tool of your MCP servers",
+    "catalog": "Fill and search a catalog that several processes share",
     "chat": "Talk to an agent whose tools are folded",
     "check": "Look a catalog over for what would hurt",
     "demo": "Show folding on a bundled catalog of 200 tools",
@@ -41,6 +42,7 @@ _COMMANDS = {
     "serve": "Stand between an MCP client and all its servers",
     "servers": "Look at the servers of running gateways, and change them",
     "status": "Show the gateways and proxies that run",
+    "store": "Make a database ready for what is shared",
     "trust": "Look at new and changed tools, and approve them",
 }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
-__all__ = ["DEFAULT_TENANT", "Database", "StoreAwayError"]
+__all__ = ["DEFAULT_TENANT", "Database", "StoreAwayError", "owner_connection"]
 
 DEFAULT_TENANT = "default"
 """Whose a catalog is where nobody says."""
@@ -132,13 +132,37 @@ class Database:
             raise self._away(error) from None
 
     def _away(self, error: Exception) -> StoreAwayError:
-        """Return an error without the password that an address may hold."""
-        text = str(error).strip().partition("\n")[0].replace(self._address, "the address")
-        text = _PASSWORD.sub(lambda m: f"{m[1] or m[3]}***", text)
-        return StoreAwayError(
-            f"the database does not answer: {text}",
-            hint="check that PostgreSQL runs and that the address is right",
-        )
+        return _away(error, self._address)
+
+
+@contextmanager
+def owner_connection(address: str) -> Generator[Connection[Any]]:
+    """Connect as the owner of the schema, to change it.
+
+    Raises:
+        MissingExtraError: The extra `postgres` is not installed.
+        StoreAwayError: The database cannot be reached, or refuses.
+    """
+    try:
+        import psycopg
+    except ModuleNotFoundError:
+        raise MissingExtraError("a catalog in PostgreSQL", "postgres") from None
+    try:
+        with psycopg.connect(address, autocommit=True, connect_timeout=PATIENCE) as connection:
+            yield connection
+    except psycopg.Error as error:
+        raise _away(error, address) from None
+
+
+def _away(error: Exception, address: str) -> StoreAwayError:
+    """Return an error without the password that an address may hold."""
+    text = str(error).strip().partition("\n")[0]
+    text = text.replace(address, "the address") if address else text
+    text = _PASSWORD.sub(lambda m: f"{m[1] or m[3]}***", text)
+    return StoreAwayError(
+        f"the database does not answer as it should: {text}",
+        hint="check that PostgreSQL runs, and who may do what there",
+    )
 
 
 def _configured(connection: Connection[Any]) -> None:

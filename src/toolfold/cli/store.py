@@ -1,0 +1,48 @@
+"""`toolfold store`."""
+
+from __future__ import annotations
+
+import click
+
+from toolfold.cli import options
+from toolfold.cli.catalog import store_option
+from toolfold.cli.output import say
+
+
+@click.group("store", short_help="Make a database ready for what is shared")
+def command() -> None:
+    """Make a database ready for what several processes share.
+
+    \b
+    Examples:
+      toolfold store migrate --store postgresql://owner@db/tools --role app
+    """
+
+
+@command.command("migrate")
+@store_option
+@click.option("--role", metavar="NAME", help="Who reads and writes from then on, if not the owner")
+@options.json_option
+def migrate(store: str, role: str | None, as_json: bool) -> None:
+    """Bring a database to this version of toolfold. It only ever goes forward.
+
+    The address is the owner's, who may create a schema and the extension `vector`. Row-level
+    security does not bind the owner of a table: give the processes a role of their own.
+
+    \b
+    Examples:
+      toolfold store migrate --store postgresql://owner@db/tools --role app
+    """
+    from toolfold.shared.database import owner_connection
+    from toolfold.shared.migrations import known
+    from toolfold.shared.migrations import migrate as brought
+
+    with owner_connection(store) as connection:
+        steps = brought(connection, role)
+    newest = known()[-1].version
+    if as_json:
+        options.print_json({"version": newest, "applied": [step.name for step in steps]})
+    elif steps:
+        say(f"version {newest}: {', '.join(step.name for step in steps)}")
+    else:
+        say(f"version {newest} already")
