@@ -284,6 +284,7 @@ class Scenario:
         assert [name for name, _ in world.calls] == ["tool_search"]
         assert "from afar" in self.results(server.requests[1])[0]
 
+    @pytest.mark.timeout(600)  # Haystack checks each schema at length
     def test_five_thousand_tools_fold(self) -> None:
         many = [
             replace(tool, name=f"s{n}__{tool.name}") for n in range(25) for tool in World().tools

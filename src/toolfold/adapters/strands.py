@@ -30,6 +30,7 @@ try:
     from strands import Agent
     from strands.middleware import InvokeModelContext, InvokeModelStage, ModelStopReason
     from strands.plugins import Plugin
+    from strands.tools.structured_output.structured_output_tool import StructuredOutputTool
     from strands.tools.tools import PythonAgentTool
 except ImportError as error:
     raise missing("Strands", "strands") from error
@@ -80,15 +81,17 @@ class FoldAgentPlugin(Plugin):
     async def _around_the_model(
         self, context: InvokeModelContext, ask: Callable[[InvokeModelContext], Any]
     ) -> AsyncGenerator[Any, None]:
-        known: dict[str, Any] = cast("Any", context.agent).tool_registry.registry
+        registry = cast("Any", context.agent).tool_registry
+        known: dict[str, Any] = registry.registry
         own = {
             spec["name"]: spec
             for spec in context.tool_specs
             if not isinstance(known.get(spec["name"]), _BridgeTool)
         }
         # What the answer is written into is nobody's to fold or to forbid.
-        typed = context.structured_output_model
-        last = [] if typed is None else [own.pop(typed.__name__, None)]
+        passing: dict[str, Any] = registry.dynamic_tools
+        typed = [name for name in own if isinstance(passing.get(name), StructuredOutputTool)]
+        last = [own.pop(name) for name in typed]
         folded = self._folded(context, list(own.values()))
         context.invocation_state[_FOLDED] = folded
         for name in folded.bridge.names.all if folded.active else ():
@@ -99,7 +102,7 @@ class FoldAgentPlugin(Plugin):
             else own[shown.name]
             for shown in shown_tools(folded)
         ]
-        specs += [spec for spec in last if spec is not None]
+        specs += last
         request = context.replace(tool_specs=cast("Any", specs))
         if folded.active:
             request = request.replace(
@@ -108,7 +111,7 @@ class FoldAgentPlugin(Plugin):
             )
         async for event in ask(request):
             if isinstance(event, ModelStopReason) and folded.active:
-                message = await _real(event.message, folded, typed and typed.__name__)
+                message = await _real(event.message, folded, typed)
                 yield ModelStopReason(event.stop_reason, message, event.usage, event.metrics)
             else:
                 yield event
@@ -187,11 +190,11 @@ def _as_written(message: Any, folded: Folded) -> Any:
     )
 
 
-async def _real(message: Any, folded: Folded, typed: str | None) -> Any:
+async def _real(message: Any, folded: Folded, typed: Sequence[str]) -> Any:
     """Return a reply in which calls through the bridge are those of the real tools."""
     made: dict[str, Mapping[str, Any]] = {}
     for use in _uses(message):
-        if use["name"] == typed:
+        if use["name"] in typed:
             continue
         if use["name"] == folded.bridge.names.call:
             outcome = await resolved(folded, use["name"], use["input"], folded.session)
