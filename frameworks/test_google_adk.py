@@ -38,6 +38,7 @@ from world import (
     World,
     asked,
     last_results,
+    says,
     tool_names,
 )
 
@@ -229,11 +230,12 @@ def test_a_typed_answer_stays_typed_whoever_may_use_what(user: str) -> None:
     class Report(BaseModel):
         number: int
 
-    with ModelServer(SEARCH, asked(3, "set_model_response", number=3), DONE) as server:
+    with ModelServer(SEARCH, says(text='{"number": 3}')) as server:
         said = run(server, World(), user, output_schema=Report)
 
     texts = [part.text for event in said if event.content for part in event.content.parts]
     assert [json.loads(text) for text in texts if text] == [{"number": 3}]
+    assert server.requests[0].body["response_format"]["type"] == "json_schema"
 
 
 def test_traces_tell_of_the_real_tool() -> None:
