@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold import MissingExtraError, NameClashError, Scope, Session, Settings
+from toolfold import Answer, Invocation, MissingExtraError, NameClashError, Scope, Session, Settings
 from toolfold.adapters._folding import (
     FoldOptions,
     definition,
@@ -72,9 +72,11 @@ def test_where_a_tool_has_a_name_of_the_bridges_the_bridge_has_others(taken: str
     assert shown == ["toolfold_search", "toolfold_describe", "toolfold_call"]
     assert set(shown) < set(options.names)
     found = folded.resolve("toolfold_search", {"query": "hammers in the shed"})
+    assert isinstance(found, Answer)
     assert f"{taken}(shed" in found.text
     call = folded.resolve("toolfold_call", {"name": taken, "arguments": {"shed": "north"}})
-    assert call.tool.name == taken  # type: ignore[union-attr]
+    assert isinstance(call, Invocation)
+    assert call.tool.name == taken
 
 
 def test_a_tool_outside_the_scope_does_not_change_the_bridges_names() -> None:
