@@ -318,6 +318,7 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 APPROVED = (HumanInTheLoopMiddleware(interrupt_on={"forge__create_issue": True}),)
 
 
+@pytest.mark.timeout(300)  # a process that imports LangChain
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_conversation_goes_on_in_another_process(tmp_path: Path, is_async: bool) -> None:
     world, kept = World(), str(tmp_path / "kept.sqlite")
