@@ -137,6 +137,8 @@ GROUPS = {
 BESIDE: dict[str, list[str] | None] = {
     "toolfold.sources": None,
     "toolfold.sources.openapi": None,
+    "toolfold.sources.mcp.mcp_source": None,
+    "toolfold.sources.mcp.server": ["Server"],
     "toolfold.dispatch": None,
     "toolfold.runtime": None,
     "toolfold.adapters.functions": None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import Client, FastMCP
+from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.auth import require_scopes
 from fastmcp.server.auth.providers.jwt import StaticTokenVerifier
@@ -242,6 +242,30 @@ def test_what_is_hidden_by_another_transform_cannot_be_found() -> None:
     ((found),) = run(server, (None, lambda c: text(c, "tool_search", query="open an issue")))
 
     assert "forge__create_issue" not in found
+
+
+def test_a_tools_progress_reaches_the_client_through_the_bridge() -> None:
+    server = FastMCP("bakery", transforms=[FoldTransform(FOLD)])
+
+    @server.tool
+    async def bake(loaves: int, ctx: Context) -> dict[str, int]:
+        "Bake some bread."
+        await ctx.report_progress(1, 2, "half way")
+        return {"baked": loaves}
+
+    heard: list[Any] = []
+
+    async def talk(client: Client[Any]) -> Any:
+        async def hears(progress: float, total: float | None, message: str | None) -> None:
+            heard.append((progress, total, message))
+
+        given = {"name": "bake", "arguments": {"loaves": 3}}
+        return await client.call_tool("tool_call", given, progress_handler=hears)
+
+    ((result),) = run(server, (None, talk))
+
+    assert heard == [(1, 2, "half way")]
+    assert result.structured_content == {"baked": 3}
 
 
 def test_below_the_gate_nothing_changes() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
@@ -12,8 +14,14 @@ from google.adk.models.lite_llm import LiteLlm
 from google.adk.runners import InMemoryRunner, Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pages import run_page
+from pydantic import BaseModel
 from scenario import Conversation, Scenario
 from three_functions import Ask, check
 from world import (
@@ -24,11 +32,13 @@ from world import (
     OURS,
     READER,
     REPORTED,
+    SEARCH,
     TASK,
     ModelServer,
     World,
     asked,
     last_results,
+    says,
     tool_names,
 )
 
@@ -177,6 +187,67 @@ def test_callbacks_hear_of_the_real_tool_and_may_answer_for_it() -> None:
     assert heard == ["tool_search", "forge__create_issue"]
     assert world.calls == []
     assert "not on a Sunday" in last_results(server.requests[2])[0]
+
+
+def test_a_confirmation_is_asked_for_the_real_tool() -> None:
+    closed: list[str] = []
+
+    def close_shop(reason: str) -> str:
+        """Close the shop for the day."""
+        closed.append(reason)
+        return "closed"
+
+    async def main() -> Any:
+        tools = [FunctionTool(close_shop, require_confirmation=True), *tools_of(World())]
+        agent = LlmAgent(name="assistant", model=model_of(server), tools=tools)
+        runner = InMemoryRunner(agent, app_name="test", plugins=[folded()])
+        session = await runner.session_service.create_session(app_name="test", user_id="ada")
+
+        async def say(part: types.Part) -> list[Any]:
+            message = types.Content(role="user", parts=[part])
+            whose = {"user_id": "ada", "session_id": session.id}
+            return [event async for event in runner.run_async(**whose, new_message=message)]
+
+        first = await say(types.Part(text=TASK))
+        calls = [call for event in first for call in event.get_function_calls()]
+        asking = next(call for call in calls if call.name == "adk_request_confirmation")
+        asked_for = asking.args["originalFunctionCall"]
+        assert (asked_for["name"], asked_for["args"]) == ("close_shop", {"reason": "It is late"})
+        assert closed == []
+        yes = types.FunctionResponse(id=asking.id, name=asking.name, response={"confirmed": True})
+        return await say(types.Part(function_response=yes))
+
+    close = asked(2, "tool_call", name="close_shop", arguments={"reason": "It is late"})
+    with ModelServer(close, DONE, DONE) as server:
+        last = asyncio.run(main())
+
+    assert closed == ["It is late"]
+    assert last[-1].content.parts[0].text == "Done."
+
+
+@pytest.mark.parametrize("user", ["ada", "bob"])
+def test_a_typed_answer_stays_typed_whoever_may_use_what(user: str) -> None:
+    class Report(BaseModel):
+        number: int
+
+    with ModelServer(SEARCH, says(text='{"number": 3}')) as server:
+        said = run(server, World(), user, output_schema=Report)
+
+    texts = [part.text for event in said if event.content for part in event.content.parts]
+    assert [json.loads(text) for text in texts if text] == [{"number": 3}]
+    assert server.requests[0].body["response_format"]["type"] == "json_schema"
+
+
+def test_traces_tell_of_the_real_tool() -> None:
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    trace.set_tracer_provider(provider)
+    with ModelServer(*OURS) as server:
+        run(server, World())
+
+    names = [span.name for span in spans.get_finished_spans() if "execute_tool" in span.name]
+    assert names == ["execute_tool tool_search", "execute_tool forge__create_issue"]
 
 
 def test_a_transfer_to_another_agent_goes_through() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain.agents import create_agent
@@ -16,11 +18,14 @@ from langchain.agents.middleware import (
     ProviderToolSearchMiddleware,
 )
 from langchain_anthropic import ChatAnthropic
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
 from pages import run_page
@@ -34,6 +39,7 @@ from world import (
     FOLD,
     HIDDEN_FROM_READER,
     ISSUE,
+    MCP_SERVER,
     OURS,
     QUERY,
     REPORTED,
@@ -249,17 +255,110 @@ def test_a_revealed_tool_stays_listed_over_a_checkpoint() -> None:
     assert tool_names(server.requests[2]) == tool_names(server.requests[1])
 
 
-def test_an_agent_in_a_graph_folds_too() -> None:
-    world = World()
-    with ModelServer(*OURS) as server:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_agent_in_a_graph_folds_streams_and_is_resumed_there(is_async: bool) -> None:
+    world, thread = World(), {"configurable": {"thread_id": "1"}}
+    approval = HumanInTheLoopMiddleware(interrupt_on={"forge__create_issue": True})
+    more: dict[str, Any] = {"context": User(), "stream_mode": "updates", "subgraphs": True}
+
+    async def steps(graph: Any, given: Any) -> list[Any]:
+        if is_async:
+            return [step async for step in graph.astream(given, thread, **more)]
+        return list(graph.stream(given, thread, **more))
+
+    async def main() -> tuple[list[Any], list[Any], Any]:
         graph = StateGraph(MessagesState, context_schema=User)
-        graph.add_node("agent", agent_of(chat(server), world))
+        graph.add_node("agent", agent_of(chat(server), world, approval))
         graph.add_edge(START, "agent")
         graph.add_edge("agent", END)
-        state = graph.compile().invoke(user(TASK), context=User())
+        compiled = graph.compile(checkpointer=InMemorySaver())
+        first = await steps(compiled, user(TASK))
+        assert world.calls == []
+        resume = Command(resume={"decisions": [{"type": "approve"}]})
+        return first, await steps(compiled, resume), compiled.get_state(thread).values
+
+    with ModelServer(*OURS) as server:
+        first, _, values = asyncio.run(main())
+
+    (asked_for,) = first[-1][1]["__interrupt__"][0].value["action_requests"]
+    assert (asked_for["name"], asked_for["args"]) == ("forge__create_issue", ISSUE)
+    assert values["messages"][-1].text == "Done."
+    assert world.calls == REPORTED
+
+
+def test_an_agent_that_is_another_ones_tool_folds_its_own() -> None:
+    world = World()
+    ask = asked(7, "ask_tracker", request="Report it.")
+    with ModelServer(ask, *OURS, DONE) as server:
+        tracker = agent_of(chat(server), world)
+
+        def ask_tracker(request: str) -> str:
+            """Ask whoever keeps the tracker."""
+            return tracker.invoke(user(request), context=User())["messages"][-1].text
+
+        desk = create_agent(
+            chat(server), [ask_tracker, *tools_of(World())], middleware=[FoldToolsMiddleware(FOLD)]
+        )
+        assert desk.invoke(user(TASK))["messages"][-1].text == "Done."
+
+    assert world.calls == REPORTED
+
+
+def half_way(url: str, kept: str) -> None:
+    """Begin a conversation in a process of its own, up to the question for a person."""
+    with SqliteSaver.from_conn_string(kept) as saver:
+        model = ChatOpenAI(model="any", base_url=url, api_key="key", max_retries=0)
+        state = agent_of(model, World(), *APPROVED, checkpointer=saver).invoke(
+            user(TASK), THREAD, context=User()
+        )
+        assert state["__interrupt__"]
+
+
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+APPROVED = (HumanInTheLoopMiddleware(interrupt_on={"forge__create_issue": True}),)
+
+
+@pytest.mark.timeout(300)  # a process that imports LangChain
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_conversation_goes_on_in_another_process(tmp_path: Path, is_async: bool) -> None:
+    world, kept = World(), str(tmp_path / "kept.sqlite")
+    resume = Command(resume={"decisions": [{"type": "approve"}]})
+    program = "import sys, test_langchain; test_langchain.half_way(*sys.argv[1:])"
+
+    async def main() -> Any:
+        async with AsyncSqliteSaver.from_conn_string(kept) as saver:
+            agent = agent_of(chat(server), world, *APPROVED, checkpointer=saver)
+            return await agent.ainvoke(resume, THREAD, context=User())
+
+    with ModelServer(*OURS) as server:
+        subprocess.run(
+            [sys.executable, "-c", program, server.openai, kept],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+        )
+        if is_async:
+            state = asyncio.run(main())
+        else:
+            with SqliteSaver.from_conn_string(kept) as saver:
+                agent = agent_of(chat(server), world, *APPROVED, checkpointer=saver)
+                state = agent.invoke(resume, THREAD, context=User())
 
     assert state["messages"][-1].text == "Done."
     assert world.calls == REPORTED
+    assert [name for name, _ in called(server.requests[2])] == ["tool_search", "tool_call"]
+
+
+def test_traces_tell_of_the_real_tool() -> None:
+    class Hears(BaseCallbackHandler):
+        heard: ClassVar[list[tuple[str, Any]]] = []
+
+        def on_tool_start(self, serialized: Any, input_str: str, **more: Any) -> None:
+            self.heard.append((serialized["name"], more["inputs"]))
+
+    with ModelServer(*OURS) as server:
+        agent_of(chat(server), World()).invoke(user(TASK), {"callbacks": [Hears()]}, context=User())
+
+    assert Hears.heard == REPORTED
 
 
 def test_a_typed_answer_stays_typed() -> None:
@@ -338,15 +437,7 @@ def test_the_guide_runs() -> None:
 
 def test_tools_of_an_mcp_server_fold_as_any_others(tmp_path: Path) -> None:
     program = tmp_path / "server.py"
-    program.write_text(
-        "from mcp.server import FastMCP\n"
-        "server = FastMCP('tracker')\n"
-        "@server.tool()\n"
-        "def create_issue(repo: str, title: str) -> str:\n"
-        "    'Open an issue in the tracker.'\n"
-        "    return f'{repo}: {title}'\n"
-        "server.run()\n"
-    )
+    program.write_text(MCP_SERVER)
 
     async def main() -> Any:
         entry = {"transport": "stdio", "command": sys.executable, "args": [str(program)]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +18,15 @@ from agents import (
     Runner,
     SQLiteSession,
     ToolGuardrailFunctionOutput,
+    TracingProcessor,
+    set_trace_processors,
     set_tracing_disabled,
     tool_input_guardrail,
 )
+from agents.mcp import MCPServerStdio
 from openai import AsyncOpenAI
 from pages import run_page
+from pydantic import BaseModel
 from scenario import Conversation, Scenario
 from world import (
     BRIDGE,
@@ -29,6 +35,7 @@ from world import (
     DONE,
     FOLD,
     ISSUE,
+    MCP_SERVER,
     OURS,
     REPORTED,
     SEARCH,
@@ -38,6 +45,7 @@ from world import (
     as_responses,
     asked,
     last_results,
+    says,
     tool_names,
 )
 
@@ -203,6 +211,68 @@ def test_a_run_stops_at_the_real_tool_and_not_at_a_search(behaviour: Any) -> Non
 
     assert '"number": 3' in result.final_output
     assert world.calls == REPORTED
+
+
+def test_traces_hold_the_real_tools_call_in_its_place() -> None:
+    class Hears(TracingProcessor):
+        def __init__(self) -> None:
+            self.spans: list[Any] = []
+
+        def on_span_end(self, span: Any) -> None:
+            self.spans.append(span.span_data)
+
+        def on_span_start(self, span: Any) -> None: ...
+        def on_trace_start(self, trace: Any) -> None: ...
+        def on_trace_end(self, trace: Any) -> None: ...
+        def shutdown(self) -> None: ...
+        def force_flush(self) -> None: ...
+
+    hears = Hears()
+    set_trace_processors([hears])
+    set_tracing_disabled(False)
+    try:
+        with ModelServer(*OURS) as server:
+            run(agent_of(chat(server), tools_of(World())))
+    finally:
+        set_tracing_disabled(True)
+
+    functions = [span for span in hears.spans if span.type == "function"]
+    assert [span.name for span in functions] == ["tool_search", "forge__create_issue"]
+    assert json.loads(functions[1].input) == ISSUE
+    assert '"number": 3' in functions[1].output
+    assert [span.type for span in hears.spans].count("generation") == 3
+    (agent,) = [span for span in hears.spans if span.type == "agent"]
+    assert "forge__create_issue" in agent.tools
+
+
+def test_a_typed_answer_stays_typed() -> None:
+    class Report(BaseModel):
+        number: int
+
+    with ModelServer(SEARCH, CREATE, says(text='{"number": 3}')) as server:
+        result = run(agent_of(chat(server), tools_of(World()), output_type=Report))
+
+    assert result.final_output == Report(number=3)
+    assert server.requests[0].body["response_format"]["type"] == "json_schema"
+
+
+def test_tools_of_an_mcp_server_fold_as_any_others(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(MCP_SERVER)
+
+    async def main() -> Any:
+        params = {"command": sys.executable, "args": [str(program)]}
+        async with MCPServerStdio(params) as tracker:  # type: ignore[arg-type]
+            agent = agent_of(chat(server), [], mcp_servers=[tracker])
+            return await Runner.run(agent, TASK, context=User())
+
+    create = asked(2, "tool_call", name="create_issue", arguments=ISSUE)
+    with ModelServer(SEARCH, create, DONE) as server:
+        result = asyncio.run(main())
+
+    assert tool_names(server.requests[0]) == BRIDGE
+    assert "acme/website: It is broken" in last_results(server.requests[2])[0]
+    assert result.final_output == "Done."
 
 
 def test_a_handoff_goes_through_and_each_agent_folds_its_own() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fastmcp.client.transports import StdioTransport
 from pages import run_page
+from pydantic import BaseModel
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability, ToolSearch
 from pydantic_ai.exceptions import ModelRetry, UnexpectedModelBehavior
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -25,13 +30,17 @@ from world import (
     FOLD,
     HIDDEN_FROM_READER,
     ISSUE,
+    MCP_SERVER,
     OURS,
+    QUERY,
     REPORTED,
+    SEARCH,
     TASK,
     ModelServer,
     World,
     asked,
     last_results,
+    messages,
     tool_names,
 )
 
@@ -236,6 +245,58 @@ def test_its_own_tool_search_ranks_as_we_do() -> None:
     assert len(found) <= 5
     assert world.calls == REPORTED
     assert "No matching tools" in last_results(server.requests[3])[0]
+
+
+def test_its_native_search_on_our_side_finds_by_ours_and_the_list_stays() -> None:
+    world = World()
+    script = (
+        asked(1, "search_tools", queries=[QUERY]),
+        asked(2, "forge__create_issue", **ISSUE),
+        DONE,
+    )
+    with ModelServer(*script) as server:
+        provider = AnthropicProvider(base_url=server.url, api_key="key")
+        agent = Agent(
+            AnthropicModel("claude-sonnet-4-6", provider=provider),
+            deps_type=User,
+            toolsets=[toolset_of(world).defer_loading()],
+            capabilities=[ToolSearch(strategy=search_strategy())],
+        )
+        agent.run_sync(TASK, deps=User())
+
+    tools = server.requests[0].body["tools"]
+    assert sum(tool.get("defer_loading", False) for tool in tools) == len(world.tools)
+    assert server.requests[2].body["tools"] == tools
+    (result,) = messages(server.requests[1])[-1]["content"]
+    assert result["content"][0] == {"type": "tool_reference", "tool_name": "forge__create_issue"}
+    assert world.calls == REPORTED
+
+
+def test_a_typed_answer_stays_typed() -> None:
+    class Report(BaseModel):
+        """What was done."""
+
+        number: int
+
+    with ModelServer(SEARCH, CREATE, asked(3, "final_result", number=3)) as server:
+        agent = folded_agent(chat(server), toolset_of(World()), output_type=Report)
+        result = agent.run_sync(TASK, deps=User())
+
+    assert result.output == Report(number=3)
+    assert "final_result" in tool_names(server.requests[0])
+
+
+def test_tools_of_an_mcp_server_fold_as_any_others(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(MCP_SERVER)
+    create = asked(2, "tool_call", name="create_issue", arguments=ISSUE)
+    with ModelServer(SEARCH, create, DONE) as server:
+        tracker = MCPToolset(StdioTransport(sys.executable, [str(program)]))
+        result = folded_agent(chat(server), tracker).run_sync(TASK, deps=User())
+
+    assert tool_names(server.requests[0]) == BRIDGE
+    assert "acme/website: It is broken" in last_results(server.requests[2])[0]
+    assert result.output == "Done."
 
 
 def test_the_guide_runs() -> None:

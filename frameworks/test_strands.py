@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pages import run_page
+from pydantic import BaseModel
 from scenario import Conversation, Scenario
 from strands import Agent, tool
 from strands.hooks import BeforeToolCallEvent
@@ -14,14 +20,19 @@ from strands.tools.tools import PythonAgentTool
 from three_functions import Ask, check
 from world import (
     CORE,
+    DONE,
     FOLD,
+    ISSUE,
     OURS,
     READER,
     REPORTED,
+    SEARCH,
     TASK,
     ModelServer,
     World,
+    asked,
     last_results,
+    tool_names,
 )
 
 from toolfold import EVERYTHING, Scope, Settings
@@ -150,6 +161,60 @@ def test_hooks_hear_of_the_real_tool_and_may_cancel_it() -> None:
     assert heard == ["tool_search", "forge__create_issue"]
     assert world.calls == []
     assert "not on a Sunday" in last_results(server.requests[2])[0]
+
+
+def test_a_person_is_asked_about_the_real_tool() -> None:
+    def before(event: BeforeToolCallEvent) -> None:
+        if event.tool_use["name"] == "forge__create_issue":
+            answer = event.interrupt("may-it", reason=event.tool_use["input"])
+            event.cancel_tool = False if answer == "yes" else "not on a Sunday"
+
+    async def main() -> Any:
+        agent = agent_of(server, world)
+        agent.add_hook(before, BeforeToolCallEvent)
+        state = {"user": "ada"}
+        first = await agent.invoke_async(TASK, invocation_state=state)
+        (waiting,) = first.interrupts
+        assert waiting.reason == ISSUE
+        assert world.calls == []
+        answer = {"interruptResponse": {"interruptId": waiting.id, "response": "yes"}}
+        return await agent.invoke_async([answer], invocation_state=state)
+
+    world = World()
+    with ModelServer(*OURS) as server:
+        assert str(asyncio.run(main())).strip() == "Done."
+
+    assert world.calls == REPORTED
+
+
+@pytest.mark.parametrize("name", ["ada", "bob"])
+def test_a_typed_answer_stays_typed_whoever_may_use_what(name: str) -> None:
+    class Report(BaseModel):
+        """What was done."""
+
+        number: int
+
+    async def main() -> Any:
+        given: Any = {"invocation_state": {"user": name}, "structured_output_model": Report}
+        return await agent_of(server, World()).invoke_async(TASK, **given)
+
+    with ModelServer(SEARCH, asked(3, "Report", number=3), DONE) as server:
+        assert asyncio.run(main()).structured_output == Report(number=3)
+
+    assert "Report" in tool_names(server.requests[0])
+
+
+def test_a_synchronous_run_folds_and_tells_traces_of_the_real_tool() -> None:
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    trace.set_tracer_provider(provider)
+    with ModelServer(*OURS) as server:
+        result = agent_of(server, World())(TASK, invocation_state={"user": "ada"})
+
+    assert str(result).strip() == "Done."
+    names = [span.name for span in spans.get_finished_spans() if "execute_tool" in span.name]
+    assert names == ["execute_tool tool_search", "execute_tool forge__create_issue"]
 
 
 def test_the_guide_runs() -> None:

@@ -10,154 +10,124 @@ model is a script. Counted are the whole requests to it, as characters over four
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "frameworks"), str(ROOT / "tests")]
 
-from world import FOLD, ModelServer, World, asked, says  # noqa: E402
+from scenario import Scenario  # noqa: E402
+from world import (  # noqa: E402
+    DIRECT,
+    FOLD,
+    ISSUE,
+    QUERY,
+    REPORTED,
+    TASK,
+    ModelServer,
+    World,
+    asked,
+)
 
 from toolfold import estimate  # noqa: E402
 
-WANTED = "open an issue in the tracker"
-ISSUE = {"repo": "acme/website", "title": "It is broken"}
-DONE = says(text="Done.")
-DIRECT = (asked(1, "forge__create_issue", **ISSUE), DONE)
-OURS = (
-    asked(1, "tool_search", query=WANTED),
-    asked(2, "tool_call", name="forge__create_issue", arguments=ISSUE),
-    DONE,
+FRAMEWORKS = (
+    "pydantic_ai",
+    "langchain",
+    "fastmcp",
+    "openai_agents",
+    "google_adk",
+    "strands",
+    "agent_framework",
+    "llama_index",
+    "haystack",
+    "smolagents",
 )
-Costs = dict[str, tuple[int, int]]
-"""By way: how many requests, and their tokens together."""
+CREATE = asked(2, "forge__create_issue", **ISSUE)
+Asking = Callable[[ModelServer, World], Coroutine[Any, Any, None]]
 
 
-def spent(script: Sequence[Any], run: Callable[[ModelServer, World], Any]) -> tuple[int, int]:
-    """Play a script, and return what it cost."""
+def spent(script: Sequence[Any], ask: Asking) -> tuple[int, int]:
+    """Play a script; return how many requests there were, and their tokens together."""
     world = World()
     with ModelServer(*script) as server:
-        run(server, world)
-    assert world.calls == [("forge__create_issue", ISSUE)], world.calls
+        asyncio.run(ask(server, world))
+    assert world.calls == REPORTED, world.calls
     costs = [estimate(json.dumps(request.body)) for request in server.requests]
     return len(costs), sum(costs)
 
 
-def pydantic_ai() -> Costs:
-    """Pydantic AI, whose own search is local here."""
-    from pydantic_ai import Agent
-    from test_pydantic_ai import User, chat, toolset_of
+def measured(name: str) -> dict[str, tuple[int, int]]:
+    """Return what the task costs in a framework, by way."""
+    tests: Any = importlib.import_module(f"test_{name}")
+    tests.CORE = ()  # nothing stays open
+    (suite,) = (
+        each()
+        for each in vars(tests).values()
+        if isinstance(each, type) and issubclass(each, Scenario) and each is not Scenario
+    )
 
-    from toolfold.adapters.pydantic_ai import FoldTools
-
-    def run(server: ModelServer, toolset: Any, **more: Any) -> None:
-        agent = Agent(chat(server), deps_type=User, toolsets=[toolset], **more)
-        agent.run_sync("Report it.", deps=User())
-
-    own = (asked(1, "search_tools", queries=[WANTED]), asked(2, "forge__create_issue", **ISSUE))
-    return {
-        "listed": spent(DIRECT, lambda s, w: run(s, toolset_of(w))),
-        "own": spent((*own, DONE), lambda s, w: run(s, toolset_of(w).defer_loading())),
-        "ours": spent(OURS, lambda s, w: run(s, toolset_of(w), capabilities=[FoldTools(FOLD)])),
-    }
-
-
-def langchain() -> Costs:
-    """LangChain, which has no search of its own without a provider's."""
-    from langchain.agents import create_agent
-    from test_langchain import chat, tools_of, user
-
-    from toolfold.adapters.langchain import FoldToolsMiddleware
-
-    def run(server: ModelServer, world: World, *middleware: Any) -> None:
-        create_agent(chat(server), tools_of(world), middleware=middleware).invoke(
-            user("Report it.")
+    def asking(settings: Any) -> Asking:
+        return lambda server, world: suite.begin(server, suite.tools(world), settings=settings)(
+            TASK
         )
 
-    return {
-        "listed": spent(DIRECT, run),
-        "ours": spent(OURS, lambda s, w: run(s, w, FoldToolsMiddleware(FOLD))),
+    costs = {
+        "listed": spent((DIRECT[0], suite.done), asking(None)),
+        "ours": spent(suite.ours, asking(FOLD)),
     }
+    if name in OWN:
+        search, create, ask = OWN[name](tests)
+        costs["own"] = spent((search, create, suite.done), ask)
+    return costs
 
 
-def openai_agents() -> Costs:
-    """The OpenAI Agents SDK, which has no search of its own without OpenAI's."""
-    from agents import Agent, Runner
-    from test_openai_agents import chat, tools_of
-
-    from toolfold.adapters.openai_agents import FoldedAgent
-
-    def run(kind: Any, server: ModelServer, world: World, **more: Any) -> None:
-        agent = kind(name="a", model=chat(server), tools=tools_of(world), **more)
-        asyncio.run(Runner.run(agent, "Report it."))
-
-    return {
-        "listed": spent(DIRECT, lambda s, w: run(Agent, s, w)),
-        "ours": spent(OURS, lambda s, w: run(FoldedAgent, s, w, settings=FOLD)),
-    }
+# ---- the frameworks' own searches, where they run without a provider's
 
 
-def google_adk() -> Costs:
-    """Google ADK, which has no search of its own."""
-    from google.adk.agents import LlmAgent
-    from test_google_adk import events, model_of, tools_of
+def _pydantic_ai(tests: Any) -> tuple[Any, Any, Asking]:
+    async def ask(server: ModelServer, world: World) -> None:
+        toolset = tests.toolset_of(world).defer_loading()
+        agent = tests.Agent(tests.chat(server), deps_type=tests.User, toolsets=[toolset])
+        await agent.run(TASK, deps=tests.User())
 
-    from toolfold.adapters.google_adk import FoldToolsPlugin
-
-    def run(server: ModelServer, world: World, *plugins: Any) -> None:
-        agent = LlmAgent(name="assistant", model=model_of(server), tools=tools_of(world))
-        asyncio.run(events(agent, plugins=list(plugins)))
-
-    return {
-        "listed": spent(DIRECT, run),
-        "ours": spent(OURS, lambda s, w: run(s, w, FoldToolsPlugin(FOLD))),
-    }
+    return asked(1, "search_tools", queries=[QUERY]), CREATE, ask
 
 
-def haystack() -> Costs:
-    """Haystack, with its own `SearchableToolset`; it has no adapter."""
-    from haystack.components.agents import Agent
-    from haystack.components.generators.chat import OpenAIChatGenerator
-    from haystack.dataclasses import ChatMessage
-    from haystack.tools import SearchableToolset, Tool
-    from haystack.utils import Secret
+def _haystack(tests: Any) -> tuple[Any, Any, Asking]:
+    from haystack.tools import SearchableToolset
 
-    def run(server: ModelServer, world: World, folds: bool) -> None:
-        tools = [
-            Tool(
-                name=tool.name,
-                description=tool.description,
-                parameters=dict(tool.parameters),
-                function=lambda name=tool.name, **given: world.run(name, given),
-            )
-            for tool in world.tools
-        ]
-        generator = OpenAIChatGenerator(
-            api_key=Secret.from_token("key"), model="any", api_base_url=server.openai
-        )
-        agent = Agent(chat_generator=generator, tools=SearchableToolset(tools) if folds else tools)
-        agent.run(messages=[ChatMessage.from_user("Report it.")])
+    async def ask(server: ModelServer, world: World) -> None:
+        tools = SearchableToolset(tests.tools_of(world))
+        agent = tests.Agent(chat_generator=tests.model_of(server), tools=tools)
+        await agent.run_async(tests.said(TASK))
 
-    own = (asked(1, "search_tools", tool_keywords=WANTED), asked(2, "forge__create_issue", **ISSUE))
-    return {
-        "listed": spent(DIRECT, lambda s, w: run(s, w, False)),
-        "own": spent((*own, DONE), lambda s, w: run(s, w, True)),
-    }
+    return asked(1, "search_tools", tool_keywords=QUERY), CREATE, ask
 
 
-COUNTED = (pydantic_ai, langchain, openai_agents, google_adk, haystack)
+def _fastmcp(tests: Any) -> tuple[Any, Any, Asking]:
+    async def ask(server: ModelServer, world: World) -> None:
+        # Its own transform, where the suite puts ours.
+        tests.FoldTransform = lambda *_, **__: tests.BM25SearchTransform()
+        await tests.TestFastMCP().begin(server, tests.tools_of(world))(TASK)
+
+    create = asked(2, "call_tool", name="forge__create_issue", arguments=ISSUE)
+    return asked(1, "search_tools", query=QUERY), create, ask
+
+
+OWN = {"pydantic_ai": _pydantic_ai, "haystack": _haystack, "fastmcp": _fastmcp}
 
 
 def table(environments: Path) -> None:
     """Print the table."""
     ways = ("listed", "own", "ours")
     print("| framework | all listed | its own search | toolfold |\n|---|---:|---:|---:|")
-    for each in COUNTED:
-        name = each.__name__
+    for name in FRAMEWORKS:
         command = [str(environments / name / "bin" / "python"), __file__, name]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
@@ -170,6 +140,6 @@ def table(environments: Path) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and not Path(sys.argv[1]).is_dir():
-        print(json.dumps(next(each for each in COUNTED if each.__name__ == sys.argv[1])()))
+        print(json.dumps(measured(sys.argv[1])))
     else:
         table(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".adapters"))

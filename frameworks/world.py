@@ -29,6 +29,7 @@ __all__ = [
     "FORBIDDEN",
     "HIDDEN_FROM_READER",
     "ISSUE",
+    "MCP_SERVER",
     "MISTAKES",
     "OURS",
     "QUERY",
@@ -145,6 +146,26 @@ FORBIDDEN = (
     DONE,
 )
 """What a restricted user's model tries."""
+
+
+MCP_SERVER = """
+try:
+    from mcp.server import MCPServer
+except ImportError:
+    from mcp.server import FastMCP as MCPServer
+
+server = MCPServer("tracker")
+
+
+@server.tool()
+def create_issue(repo: str, title: str) -> str:
+    "Open an issue in the tracker."
+    return f"{repo}: {title}"
+
+
+server.run()
+"""
+"""The program of an MCP server, of today's SDK and of the one before."""
 
 
 def as_responses(*script: Says) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold import MissingExtraError, Scope, Session, Settings
+from toolfold import Answer, Invocation, MissingExtraError, NameClashError, Scope, Session, Settings
 from toolfold.adapters._folding import (
     FoldOptions,
     definition,
@@ -33,6 +33,9 @@ TOOLS = [definition(tool.name, tool.description, tool.parameters) for tool in de
         ("google_adk", "google-adk"),
         ("llama_index", "llama-index"),
         ("strands", "strands"),
+        ("agent_framework", "agent-framework"),
+        ("haystack", "haystack"),
+        ("smolagents", "smolagents"),
     ],
 )
 def test_without_its_framework_an_adapter_says_what_to_install(module: str, extra: str) -> None:
@@ -55,6 +58,39 @@ def test_the_frameworks_own_tools_are_shown_by_their_names_and_the_bridge_behind
         ("tool_call", True),
     ]
     assert {"from", "to"} <= set(shown[0].parameters["properties"])
+
+
+@pytest.mark.parametrize("taken", ["tool_search", "tool_describe", "tool_call"])
+def test_where_a_tool_has_a_name_of_the_bridges_the_bridge_has_others(taken: str) -> None:
+    options = FoldOptions(Settings(enabled="on"))
+    schema = {"type": "object", "properties": {"shed": {"type": "string"}}}
+    shed = definition(taken, "Look for hammers in the shed.", schema)
+
+    folded = options.fold([*TOOLS, shed])
+
+    shown = [tool.name for tool in shown_tools(folded)]
+    assert shown == ["toolfold_search", "toolfold_describe", "toolfold_call"]
+    assert set(shown) < set(options.names)
+    found = folded.resolve("toolfold_search", {"query": "hammers in the shed"})
+    assert isinstance(found, Answer)
+    assert f"{taken}(shed" in found.text
+    call = folded.resolve("toolfold_call", {"name": taken, "arguments": {"shed": "north"}})
+    assert isinstance(call, Invocation)
+    assert call.tool.name == taken
+
+
+def test_a_tool_outside_the_scope_does_not_change_the_bridges_names() -> None:
+    shed = definition("tool_search", "Look for hammers in the shed.", None)
+    scope = Scope(deny=("tool_search",))
+
+    folded = FoldOptions(Settings(enabled="on")).fold([*TOOLS, shed], scope=scope)
+
+    assert folded.bridge.names.search == "tool_search"
+
+
+def test_two_tools_of_one_name_are_an_error_with_the_fix() -> None:
+    with pytest.raises(NameClashError, match="two tools are named 'twice'"):
+        FoldOptions(Settings(enabled="on")).fold([definition("twice", "", None)] * 2)
 
 
 def test_below_the_gate_every_tool_is_shown_and_no_bridge() -> None:

@@ -41,7 +41,7 @@ except ImportError as error:
 __all__ = ["FoldToolsPlugin"]
 
 _FLOWS_OWN = ("transfer_to_agent", "set_model_response", "finish_task", "exit_loop")
-"""What the flow itself lists and listens to: never folded."""
+"""What the flow itself lists and listens to: nobody's to fold or to forbid."""
 
 _UNDER_WAY = 4096
 """How many agents may be waiting for their models at once; what was given up leaves by itself."""
@@ -72,7 +72,7 @@ class FoldToolsPlugin(BasePlugin):
         ranker: Ranker | None = None,
     ) -> None:
         super().__init__(name="toolfold")
-        self._options = FoldOptions(settings, (*core, *_FLOWS_OWN), context_length, ranker)
+        self._options = FoldOptions(settings, tuple(core), context_length, ranker)
         self._scope = scope
         self._folds: Memo[tuple[str, str], tuple[Folded, frozenset[str]]] = Memo(_UNDER_WAY)
         """The fold of each agent under way, and the names that its flow can run."""
@@ -87,7 +87,11 @@ class FoldToolsPlugin(BasePlugin):
             if isinstance(tool, types.Tool)
             for declaration in tool.function_declarations or ()
         }
-        own = {name: each for name, each in declared.items() if name in llm_request.tools_dict}
+        own = {
+            name: each
+            for name, each in declared.items()
+            if name in llm_request.tools_dict and name not in _FLOWS_OWN
+        }
         folded = self._options.fold(
             [_record(each) for each in own.values()],
             scope=scope_for(self._scope, callback_context),

@@ -9,7 +9,6 @@ words again.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from toolfold.adapters._folding import (
@@ -31,6 +30,7 @@ try:
     from strands import Agent
     from strands.middleware import InvokeModelContext, InvokeModelStage, ModelStopReason
     from strands.plugins import Plugin
+    from strands.tools.structured_output.structured_output_tool import StructuredOutputTool
     from strands.tools.tools import PythonAgentTool
 except ImportError as error:
     raise missing("Strands", "strands") from error
@@ -81,12 +81,17 @@ class FoldAgentPlugin(Plugin):
     async def _around_the_model(
         self, context: InvokeModelContext, ask: Callable[[InvokeModelContext], Any]
     ) -> AsyncGenerator[Any, None]:
-        known: dict[str, Any] = cast("Any", context.agent).tool_registry.registry
+        registry = cast("Any", context.agent).tool_registry
+        known: dict[str, Any] = registry.registry
         own = {
             spec["name"]: spec
             for spec in context.tool_specs
             if not isinstance(known.get(spec["name"]), _BridgeTool)
         }
+        # What the answer is written into is nobody's to fold or to forbid.
+        passing: dict[str, Any] = registry.dynamic_tools
+        typed = [name for name in own if isinstance(passing.get(name), StructuredOutputTool)]
+        last = [own.pop(name) for name in typed]
         folded = self._folded(context, list(own.values()))
         context.invocation_state[_FOLDED] = folded
         for name in folded.bridge.names.all if folded.active else ():
@@ -97,6 +102,7 @@ class FoldAgentPlugin(Plugin):
             else own[shown.name]
             for shown in shown_tools(folded)
         ]
+        specs += last
         request = context.replace(tool_specs=cast("Any", specs))
         if folded.active:
             request = request.replace(
@@ -105,17 +111,14 @@ class FoldAgentPlugin(Plugin):
             )
         async for event in ask(request):
             if isinstance(event, ModelStopReason) and folded.active:
-                message = await _real(event.message, folded)
+                message = await _real(event.message, folded, typed)
                 yield ModelStopReason(event.stop_reason, message, event.usage, event.metrics)
             else:
                 yield event
 
     def _folded(self, context: InvokeModelContext, specs: Sequence[Any]) -> Folded:
-        options, typed = self._options, context.structured_output_model
-        if typed is not None:  # what the answer is written into is not to be searched for
-            options = replace(options, core=(*options.core, typed.__name__))
         config: Any = context.model.get_config() or {}
-        return options.fold(
+        return self._options.fold(
             [definition(s["name"], s["description"], _parameters(s)) for s in specs],
             scope=scope_for(self._scope, context),
             model=config.get("model_id"),
@@ -187,10 +190,12 @@ def _as_written(message: Any, folded: Folded) -> Any:
     )
 
 
-async def _real(message: Any, folded: Folded) -> Any:
+async def _real(message: Any, folded: Folded, typed: Sequence[str]) -> Any:
     """Return a reply in which calls through the bridge are those of the real tools."""
     made: dict[str, Mapping[str, Any]] = {}
     for use in _uses(message):
+        if use["name"] in typed:
+            continue
         if use["name"] == folded.bridge.names.call:
             outcome = await resolved(folded, use["name"], use["input"], folded.session)
             if isinstance(outcome, Invocation):
