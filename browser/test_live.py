@@ -130,7 +130,7 @@ def test_a_gateway_appears_and_goes_and_what_servers_say_is_inert(
     tools.write_text('[{"name": "a", "description": "A tool.", "parameters": {}}]')
     config = tmp_path / "gateway.json"
     config.write_text(f'{{"serve": {{"state_dir": "{tmp_path / "state"}"}}}}')
-    hostile = [{"name": "x", "description": SCRIPT, "title": SCRIPT}]
+    hostile = [{"name": "greet", "description": "Say hello."}]
     with inspecting("--catalog", str(tools), "--config", str(config)) as link:
         page.goto(link)
         page.get_by_role("tab", name="Live").click()
