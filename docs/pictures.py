@@ -7,6 +7,7 @@ most 200 KB. They are made anew when the page changes; nothing else makes them.
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,10 @@ class Picture:
     act: Callable[[Page], None] = lambda page: None
 
 
+def _placeless(page: Page) -> None:
+    page.locator("main section .head p").evaluate("place => place.textContent = 'gateway.json'")
+
+
 def _opened(page: Page) -> None:
     page.locator(".bridge summary").first.click()
     page.mouse.move(0, 0)
@@ -49,7 +54,7 @@ PICTURES = (
     Picture("catalog-dark", "catalog", ".tile", scheme="dark"),
     Picture("search", "search?q=open a pull request | remind me tonight", ".hit", height=860),
     Picture(
-        "compare", "search?q=refund a customer&vs=1&b_ranker=bm25&as=table", ".hit", height=860
+        "compare", "search?q=open a pull request&vs=1&b_ranker=bm25&as=table", ".hit", height=860
     ),
     Picture("tool", "catalog/tool/forge__create_issue", ".signature"),
     Picture("fold", "fold", ".ways tr"),
@@ -66,6 +71,9 @@ def main() -> int:
         return 0
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        os.environ["XDG_STATE_HOME"] = str(
+            Path(folder) / "state-home"
+        )  # nothing of whoever makes them
         chat = Path(folder) / "chat.jsonl"
         talk = toolfold("chat", "--script", "demo", "--transcript", str(chat))
         subprocess.run(talk, check=True, capture_output=True)
@@ -103,7 +111,7 @@ def _make_live(browser: Browser, folder: Path) -> None:
         with inspecting("--running", "--config", str(gateway.config)) as link:
             restart = toolfold("servers", "restart", "forge", "--config", str(gateway.config))
             subprocess.run(restart, check=True, capture_output=True)
-            _make(browser, link, Picture("live", "live", ".diff", height=900))
+            _make(browser, link, Picture("live", "live", ".diff", height=900, act=_placeless))
 
 
 def _make(browser: Browser, link: str, picture: Picture) -> None:

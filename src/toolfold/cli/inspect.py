@@ -71,9 +71,9 @@ def command(
     from toolfold.inspector._run_inspector import run_inspector
     from toolfold.inspector.app import InspectorApp
     from toolfold.inspector.conversations import recorded_files
-    from toolfold.inspector.given import sorted_paths, tools_of_traffic
     from toolfold.inspector.inspected import Inspected
     from toolfold.inspector.live import tools_of_running
+    from toolfold.inspector.named_paths import sorted_paths, tools_of_traffic
 
     given = sorted_paths(paths)
     named = [*([catalog] if catalog else ()), *given.catalogs]

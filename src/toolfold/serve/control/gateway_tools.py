@@ -12,7 +12,7 @@ from toolfold.wire import write
 if TYPE_CHECKING:
     from toolfold.serve.gateway import Gateway
 
-__all__ = ["ToolList"]
+__all__ = ["GatewayTools"]
 
 TOOLS_AT_MOST = 1_000
 """How many tools one answer holds."""
@@ -20,7 +20,7 @@ TOOLS_AT_MOST = 1_000
 _OFFSET_AT_MOST = 10_000_000
 
 
-class ToolList:
+class GatewayTools:
     """The verb `tools`.
 
     Args:
