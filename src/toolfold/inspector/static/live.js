@@ -56,7 +56,7 @@ function drawn(running, panels, place, update) {
 function processPanel(first, update) {
   const kind = first.transport === "proxy" ? "Proxy" : "Gateway";
   const trust = trustPart(first.pid, update);
-  const parts = kind === "Proxy" ? [title, proxyStats, upstreams] : [title, gatewayStats, servers, working, recent, vain, memory];
+  const parts = kind === "Proxy" ? [title, proxyStats, upstreams, requests, vain, memory] : [title, gatewayStats, servers, working, recent, vain, memory];
   const places = parts.map((make) => ({ make, place: h("div", { class: "stack tight" }) }));
   const element = h("section", { class: "panel stack", "aria-label": `${kind} ${first.pid}` });
   show(element, places.slice(0, 3).map(({ place }) => place), trust.element, places.slice(3).map(({ place }) => place));
@@ -271,11 +271,31 @@ function proxyStats(each) {
   );
 }
 
+function requests(each) {
+  const own = each.activity?.requests ?? [];
+  if (!own.length) return each.activity ? [h("h4", {}, "Last requests"), h("p", { class: "soft" }, "None yet.")] : [];
+  const rows = own.map((request) => () =>
+    h(
+      "tr",
+      {},
+      h("td", { class: "number" }, clock(request.at)),
+      h("td", {}, tag(request.outcome, request.outcome === "folded" ? "good" : request.outcome)),
+      h("td", { class: "full" }, h("strong", {}, request.model || "request"), " ", h("small", {}, [request.upstream, request.principal, request.status].filter(Boolean).join(" · ")), request.error ? h("p", { class: "error-text" }, request.error) : null),
+      h("td", { class: "full number" }, request.tokens_before ? `${number(request.tokens_before)} → ${number(request.tokens_after)} tokens` : ""),
+      h("td", { class: "number" }, `${counted(request.rounds, "round")}, ${seconds(request.seconds)}`),
+    ),
+  );
+  return [
+    h("h4", {}, "Last requests"),
+    table([{ text: "At", kind: "number" }, "Came to", "Request", { text: "Tools", kind: "number" }, { text: "Took", kind: "number" }], rows, { most: 15, kind: "cards", label: "Last requests" }),
+  ];
+}
+
 function upstreams(each) {
   const rows = each.upstreams.map((up) => () =>
     h("tr", {}, h("td", {}, h("strong", {}, up.name)), h("td", { class: "full" }, up.url), h("td", { class: "number" }, `${number(up.requests)}${up.failed ? ` (${number(up.failed)} failed)` : ""}`)),
   );
-  return table(["Upstream", "Address", { text: "Requests", kind: "number" }], rows, { label: "Upstreams" });
+  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Upstreams", "data-focus": "upstreams" }, table(["Upstream", "Address", { text: "Requests", kind: "number" }], rows, { label: "Upstreams" }));
 }
 
 function called(each) {
