@@ -16,6 +16,14 @@ from browser.driving import FLAGS, NO_BROWSER, chromium, inspecting
 REFUSED = "the server responded with a status of 4"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nobodys_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What runs here neither sees nor changes what the user's own gateways have learnt."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The browser; without one, everything here is skipped."""

@@ -5,32 +5,26 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from threading import Event
 from typing import Any, get_args
-from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
 
-from support.running import wait
+from support.inspecting import ask
 from toolfold import CatalogError, Settings, Tool
 from toolfold._json_values import compact
 from toolfold.catalog import Catalog
 from toolfold.cli import main
-from toolfold.config.serve_settings import ServeSettings
 from toolfold.demo import demo_catalog
-from toolfold.inspector.app import InspectorApp, guarded, new_token
 from toolfold.inspector.conversations import recorded_files
 from toolfold.inspector.inspected import Inspected
 from toolfold.tokens import estimate
 from toolfold.tool import Shape
 from toolfold.wire import write
 
-TOKEN = new_token()
 SCRIPT = "<img src=x onerror=alert(1)></script><script>alert(1)</script>"
 HOSTILE = Catalog(
     [
@@ -50,61 +44,6 @@ def looked_over(catalog: Catalog) -> dict[str, Any]:
             return found
         Event().wait(0.01)
     raise AssertionError("the checkup does not end")
-
-
-@dataclass
-class Reply:
-    status: int = 0
-    headers: Mapping[str, str] = ()  # type: ignore[assignment]
-    body: bytes = b""
-
-    @property
-    def value(self) -> Any:
-        return json.loads(self.body)
-
-
-def ask(
-    path: str,
-    over: Catalog | None = None,
-    *,
-    token: str | None = TOKEN,
-    method: str = "GET",
-    host: str = "127.0.0.1:8790",
-    origin: str | None = None,
-    recorded: Sequence[Path] = (),
-    beside: Sequence[Catalog] = (),
-    **query: str | int | float,
-) -> Reply:
-    inspected = Inspected(over or demo_catalog(), Settings(), "the demo catalog")
-    others = [Inspected(other, Settings(), "another") for other in beside]
-    inner = InspectorApp(inspected, recorded=recorded, beside=others)
-    app = guarded(inner, "127.0.0.1", TOKEN, ServeSettings())
-    headers = [(b"host", host.encode())]
-    headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
-    headers += [(b"origin", origin.encode())] if origin else []
-    reply = Reply()
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            reply.status = message["status"]
-            reply.headers = {n.decode(): v.decode() for n, v in message["headers"]}
-        else:
-            reply.body += message.get("body", b"")
-
-    scope: dict[str, Any] = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "query_string": urlencode(query).encode(),
-        "headers": headers,
-        "server": ("127.0.0.1", 8790),
-        "client": ("127.0.0.1", 50000),
-    }
-    wait(app(scope, receive, send))
-    return reply
 
 
 # ---- the views

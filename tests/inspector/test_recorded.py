@@ -11,7 +11,7 @@ import pytest
 
 from toolfold import CatalogError, ConfigError
 from toolfold.inspector.conversations import Conversations
-from toolfold.inspector.given import Given, sorted_paths, tools_of_traffic
+from toolfold.inspector.named_paths import NamedPaths, sorted_paths, tools_of_traffic
 
 SCRIPT = "<img src=x onerror=alert(1)>"
 
@@ -147,7 +147,7 @@ def test_what_a_path_holds_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "traffic").mkdir()
     path = {name: str(tmp_path / name) for name in (*contents, "traffic")}
 
-    assert sorted_paths(list(path.values())) == Given(
+    assert sorted_paths(list(path.values())) == NamedPaths(
         (path["tools.json"], path["tools.jsonl"]),
         path["mcp.json"],
         (path["chat.jsonl"], path["audit.log"], path["run.json"], path["traffic"]),

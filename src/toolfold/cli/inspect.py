@@ -25,6 +25,10 @@ from toolfold.sources.catalog_file import load_catalog
     help="Show conversations: what `chat --transcript`, `ab` or `proxy --save` wrote, or an audit "
     "log, a file or a folder; repeatable",
 )  # fmt: skip
+@click.option(
+    "--running", is_flag=True,
+    help="Look at the tools that the running gateway has now, without starting a server",
+)  # fmt: skip
 @options.memory_option
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:0",
@@ -39,6 +43,7 @@ def command(
     config: str | None,
     beside: tuple[str, ...],
     recorded: tuple[str, ...],
+    running: bool,
     memory: str | None,
     listen: str,
     no_browser: bool,
@@ -60,13 +65,15 @@ def command(
       toolfold inspect .mcp.json
       toolfold inspect tools.json other-tools.json
       toolfold inspect traffic/ audit.jsonl
+      toolfold inspect --running
       toolfold inspect --catalog tools.json --listen 127.0.0.1:8790 --no-browser
     """
     from toolfold.inspector._run_inspector import run_inspector
     from toolfold.inspector.app import InspectorApp
     from toolfold.inspector.conversations import recorded_files
-    from toolfold.inspector.given import sorted_paths, tools_of_traffic
     from toolfold.inspector.inspected import Inspected
+    from toolfold.inspector.live import tools_of_running
+    from toolfold.inspector.named_paths import sorted_paths, tools_of_traffic
 
     given = sorted_paths(paths)
     named = [*([catalog] if catalog else ()), *given.catalogs]
@@ -77,16 +84,21 @@ def command(
     scope = Scope(allow or ("*",), deny)
     files = recorded_files((*given.recorded, *recorded))
     opened = options.open_tools(first, config)
+    states = state_folders(config)
     is_open = first is not None or opened.live is not None
-    shown = tools_of_traffic(files) if given.recorded and not is_open else None
-    if shown is None:
-        found, title = opened.catalog(scope), _title(opened)
+    if running:
+        if first is not None:
+            raise ConfigError(f"`{first}` and --running name two catalogs", hint="use --beside")
+        shown, title = tools_of_running(states)
+    elif given.recorded and not is_open and (sent := tools_of_traffic(files)) is not None:
+        shown, title = sent, "the tools of saved traffic"
     else:
-        found, title = shown.within(scope), "the tools of saved traffic"
+        shown, title = opened.catalog(scope), _title(opened)
+    found = shown.within(scope)
     remembered = options.read_memory(memory) if memory else opened.memory()
     inspected = Inspected(found, opened.settings, title, remembered)
     compared = [Inspected(load_catalog(n).within(scope), opened.settings, n) for n in others]
-    app = InspectorApp(inspected, state_folders(config), files, compared)
+    app = InspectorApp(inspected, states, files, compared)
     run_inspector(app, _address(listen), opens=not no_browser)
 
 

@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from toolfold._json_values import compact
+from toolfold._json_values import compact, parse
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.errors import ToolfoldError
 from toolfold.inspector import views
 from toolfold.inspector.conversations import Conversations
 from toolfold.inspector.inspected import Inspected
-from toolfold.inspector.live import live_view
+from toolfold.inspector.live import Live
 from toolfold.serve.http.customs import AsgiScope, Customs, Send
 from toolfold.serve.http.guard import Guard, Hosts, Origins
 from toolfold.serve.http.rate_limit import Receive
+from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import LOCAL, Principal, TokenTable
+from toolfold.tool import is_object
 
 __all__ = ["InspectorApp", "guarded", "new_token"]
 
@@ -42,7 +44,7 @@ _KINDS = {
 _NAMES = (
     "inspector.css", "icon.svg", "inspector.js", "dom.js", "page.js", "dialogs.js", "catalog.js",
     "treemap.js", "findings.js", "tool.js", "search.js", "fold.js", "conversations.js",
-    "audit.js", "live.js",
+    "audit.js", "live.js", "trust.js",
 )  # fmt: skip
 _FILES = {"/": "index.html", **{f"/{name}": name for name in _NAMES}}
 _POLICY = (
@@ -59,6 +61,7 @@ _SAFE = (
     (b"cache-control", b"no-store"),
 )
 _JSON = b"application/json"
+_CHANGE = "/api/live/change"
 _QUESTION_AT_MOST = 16_384
 
 
@@ -114,14 +117,16 @@ class InspectorApp:
         beside: Sequence[Inspected] = (),
     ) -> None:
         self._catalogs = (inspected, *beside)
-        self._states = states
+        self._live = Live(states)
         self._conversations = Conversations(recorded)
         self._views: dict[str, Callable[[_Question], Any]] = {
             "/api/catalog": lambda _: self._catalog(),
             "/api/findings": self._findings,
             "/api/conversations": lambda _: self._conversations.view(),
             "/api/conversation": lambda q: self._conversations.conversation(q.number("id")),
-            "/api/live": lambda _: live_view(self._states),
+            "/api/live": lambda _: self._live.view(),
+            "/api/live/trust": lambda q: self._live.waiting(q.number("pid")),
+            "/api/live/log": lambda q: self._live.log(q.number("pid"), q.text("name")),
             "/api/tool": lambda q: views.tool_view(self._of(q), q.text("name")),
             "/api/search": self._search,
             "/api/why-not": self._why_not,
@@ -140,7 +145,9 @@ class InspectorApp:
             await _live(receive, send)
             return
         path = scope["path"]
-        if scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] == "POST" and path == _CHANGE:
+            await self._changed(scope, receive, send)
+        elif scope["method"] not in ("GET", "HEAD"):
             await _respond(send, 405, _JSON, _error("only GET is answered here"))
         elif path in _FILES:
             name = _FILES[path]
@@ -150,6 +157,37 @@ class InspectorApp:
             await _respond(send, status, _JSON, body)
         else:
             await _respond(send, 404, _JSON, _error("there is nothing here"))
+
+    async def _changed(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Do what the page asks for. The guard has seen the key, the host and the origin.
+
+        A form of another page sends no JSON and no key, and a browser says where a request comes
+        from: what does not say so is no page.
+        """
+        kinds = headers_of(scope, b"content-type")
+        if not headers_of(scope, b"origin"):
+            await _respond(send, 403, _JSON, _error("only the inspector's page may change things"))
+        elif [kind.partition(";")[0].strip() for kind in kinds] != ["application/json"]:
+            await _respond(send, 415, _JSON, _error("write JSON"))
+        else:
+            body = await _body(receive)
+            status, answer = await asyncio.to_thread(self._change, body)
+            await _respond(send, status, _JSON, answer)
+
+    def _change(self, body: bytes) -> tuple[int, bytes]:
+        try:
+            asked = parse(body)
+        except (ValueError, RecursionError):
+            asked = None
+        values = asked if is_object(asked) else {}
+        pid, verb, given = values.get("pid"), values.get("verb"), values.get("arguments")
+        if not isinstance(pid, int) or not isinstance(verb, str) or not is_object(given):
+            return 400, _error("a change has a `pid`, a `verb` and `arguments`")
+        try:
+            done = self._live.change(pid, verb, given)
+        except ToolfoldError as error:
+            return 409, _error(str(error))
+        return 200, compact(done).encode("utf-8", "backslashreplace")
 
     def _answer(self, path: str, query: bytes) -> tuple[int, bytes]:
         if len(query) > _QUESTION_AT_MOST:
@@ -254,6 +292,15 @@ async def _respond(send: Send, status: int, kind: bytes, body: bytes) -> None:
     headers = [(b"content-type", kind), length, *_SAFE]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
 
 
 async def _live(receive: Receive, send: Send) -> None:

@@ -25,6 +25,7 @@ from toolfold.proxy.traffic import Traffic
 from toolfold.redact import Redactor
 from toolfold.serve._shutdown import StopSignal, stopping
 from toolfold.serve.control.control_socket import ControlSocket
+from toolfold.serve.control.recent_activity import RecentActivity
 from toolfold.serve.http.guard import Guard, check_bind
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
@@ -145,10 +146,11 @@ async def running(
         redactor=Redactor(_secrets(config)),
     )
     spans = start_spans()
+    activity = RecentActivity(Redactor(_secrets(config)), memory)
     app = ProxyApp(
         config,
         store=store,
-        observers=(*observers, metrics, tally),
+        observers=(*observers, metrics, tally, activity),
         metrics=metrics.text,
         traffic=traffic,
         spans=spans,
@@ -161,7 +163,8 @@ async def running(
     serving = asyncio.create_task(listening.serve())
     address = asyncio.create_task(listening.address())
     try:
-        async with ControlSocket(config.serve.state_folder, {"status": report.status}):
+        verbs = {"status": report.status, "activity": activity.activity}
+        async with ControlSocket(config.serve.state_folder, verbs):
             await asyncio.wait((serving, address), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 serving.result()

@@ -23,7 +23,9 @@ function opened(dialog) {
   document.body.append(dialog);
   dialog.addEventListener("close", () => {
     dialog.remove();
-    if (before?.isConnected) before.focus();
+    const key = before?.dataset?.focus;
+    const again = before?.isConnected ? before : key && document.querySelector(`[data-focus="${CSS.escape(key)}"]`);
+    (again || document.getElementById("main")).focus({ preventScroll: true });
   });
   dialog.showModal();
   return dialog;
@@ -49,7 +51,7 @@ export function showKeys() {
 }
 
 // Ask, then do: what fails is said in the dialog, which stays open.
-export function confirming({ title, about, word, danger = false, broad = false, more = [], act }) {
+export function confirming({ title, about, word, cancel = "Cancel", danger = false, broad = false, stays = false, more = [], act }) {
   const place = h("div", {});
   const yes = h("button", { type: "button", class: danger ? "danger" : "primary" }, word);
   const dialog = h(
@@ -62,14 +64,16 @@ export function confirming({ title, about, word, danger = false, broad = false, 
       about ? h("p", {}, about) : null,
       more,
       place,
-      h("div", { class: "row" }, h("button", { autofocus: true }, "Cancel"), yes),
+      h("div", { class: "row" }, h("button", { autofocus: true }, cancel), yes),
     ),
   );
   yes.addEventListener("click", async () => {
     yes.disabled = true;
     try {
       await act();
-      dialog.close();
+      place.replaceChildren();
+      yes.disabled = false;
+      if (!stays) dialog.close();
     } catch (error) {
       place.replaceChildren(failure(error));
       yes.disabled = false;

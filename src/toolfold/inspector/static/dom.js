@@ -23,7 +23,7 @@ export function show(parent, ...children) {
 }
 
 function kept(children) {
-  return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
 export function number(value) {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from toolfold.redact import Redactor
 from toolfold.serve.control.control_socket import ControlSocket, Verb
 from toolfold.serve.control.gateway_report import GatewayReport, Tally
+from toolfold.serve.control.gateway_tools import GatewayTools
 from toolfold.serve.control.recent_activity import RecentActivity
 from toolfold.serve.control.server_verbs import ServerVerbs
 from toolfold.serve.control.trust_verbs import TrustVerbs
@@ -61,6 +62,7 @@ class GatewayControl:
         return {
             "status": report.status,
             "activity": self._activity.activity,
+            "tools": GatewayTools(gateway).tools,
             **servers.table,
             **TrustVerbs(gateway, gateway.trust, self.changes).table,
         }

@@ -1,6 +1,6 @@
-"""What a gateway does now and did last: calls under way, calls that ended, searches in vain.
+"""What a gateway or proxy does now and did last: calls, requests to models, searches in vain.
 
-It is for the gateway's own user: whose call of which tool, how it ended and how long it took.
+It is for its own user: whose call of which tool, how it ended and how long it took.
 No argument and no result is in it, and queries are redacted. What is kept is bounded; each
 entry has a number, so that who asks again asks for what is new.
 """
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from toolfold._bounds import one_line
-from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
+from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord, Silent
 from toolfold.redact import Redactor
 from toolfold.serve.control.moments import moment
 from toolfold.serve.control.verb_arguments import number
@@ -53,6 +53,7 @@ class RecentActivity(Silent):
         self._under_way: dict[_Key, CallRecord] = {}
         self._calls: deque[dict[str, Json]] = deque(maxlen=KEPT)
         self._empty: deque[dict[str, Json]] = deque(maxlen=KEPT)
+        self._requests: deque[dict[str, Json]] = deque(maxlen=KEPT)
         self._number = 0
         self._effect: Json = None
         self._looked = 0.0
@@ -88,6 +89,27 @@ class RecentActivity(Silent):
         }
         self._empty.append(self._numbered(empty))
 
+    def requested(self, record: RequestRecord) -> None:
+        """Keep a request to a model that is over."""
+        if not record.dialect:
+            return
+        error = None if record.error is None else self._shown(record.error, _ERROR_LIMIT)
+        ended: dict[str, Json] = {
+            "at": moment(record.at, "milliseconds"),
+            "principal": one_line(record.principal, _NAME_LIMIT),
+            "upstream": one_line(record.upstream, _NAME_LIMIT),
+            "model": one_line(record.model, _NAME_LIMIT),
+            "outcome": record.outcome,
+            "status": record.status,
+            "seconds": round(record.seconds, 6),
+            "rounds": record.rounds,
+            "searches": record.searches,
+            "tokens_before": record.tokens_before,
+            "tokens_after": record.tokens_after,
+            "error": error,
+        }
+        self._requests.append(self._numbered(ended))
+
     def _numbered(self, entry: dict[str, Json]) -> dict[str, Json]:
         self._number += 1
         return {"number": self._number, **entry}
@@ -106,6 +128,7 @@ class RecentActivity(Silent):
             "under_way": self._running(),
             "calls": _newest(self._calls, since, limit),
             "empty_searches": _newest(self._empty, since, limit),
+            "requests": _newest(self._requests, since, limit),
             "memory": await self._memory_effect(),
         }
 

@@ -14,9 +14,9 @@ from toolfold.evaluation.conversation_file import read_conversation
 from toolfold.inspector.audit_reading import is_audit
 from toolfold.tool import Tool, is_object
 
-__all__ = ["Given", "sorted_paths", "tools_of_traffic"]
+__all__ = ["NamedPaths", "sorted_paths", "tools_of_traffic"]
 
-Kind = Literal["catalog", "config", "recorded"]
+PathKind = Literal["catalog", "config", "recorded"]
 
 _CONFIGS = (".yaml", ".yml", ".toml")
 _SERVERS = ("mcpServers", "servers", "mcp", "openapi", "functions", "serve")
@@ -25,7 +25,7 @@ _FILES_AT_MOST = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NamedPaths:
     """Paths, by what they are."""
 
     catalogs: tuple[str, ...] = ()
@@ -33,14 +33,14 @@ class Given:
     recorded: tuple[str, ...] = ()
 
 
-def sorted_paths(paths: Sequence[str]) -> Given:
+def sorted_paths(paths: Sequence[str]) -> NamedPaths:
     """Return paths by what the files hold.
 
     Raises:
         CatalogError: A path is not there.
         ConfigError: There are two configurations.
     """
-    found: dict[Kind, list[str]] = {"catalog": [], "config": [], "recorded": []}
+    found: dict[PathKind, list[str]] = {"catalog": [], "config": [], "recorded": []}
     for path in paths:
         found[_kind(path)].append(path)
     configs = found["config"]
@@ -49,7 +49,7 @@ def sorted_paths(paths: Sequence[str]) -> Given:
             f"`{configs[0]}` and `{configs[1]}` are both configurations", hint="give one of them"
         )
     config = configs[0] if configs else None
-    return Given(tuple(found["catalog"]), config, tuple(found["recorded"]))
+    return NamedPaths(tuple(found["catalog"]), config, tuple(found["recorded"]))
 
 
 def tools_of_traffic(files: Iterable[Path]) -> Catalog | None:
@@ -66,7 +66,7 @@ def tools_of_traffic(files: Iterable[Path]) -> Catalog | None:
     return Catalog(tools.values()) if tools else None
 
 
-def _kind(path: str) -> Kind:
+def _kind(path: str) -> PathKind:
     place = Path(path).expanduser()
     if path == "-":
         return "catalog"
