@@ -238,7 +238,7 @@ class Bridge:
         why = index.explain(hit.need, place)
         if not self.ranker.calibrated:
             return why
-        lift = self._matches(hit.need, _CONSIDERED)[1].get(place) if self.memory else None
+        lift = None if self.memory is None else self._matches(hit.need, _CONSIDERED)[1].get(place)
         moved = "" if lift is None else f"; {lift}"
         return f"{why}; probability {hit.score:.2f}{moved}"
 

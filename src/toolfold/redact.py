@@ -121,6 +121,9 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+_LEARNT_AT_MOST = 1_000
+
+
 class Redactor:
     """Takes secrets out of texts and JSON values.
 
@@ -134,7 +137,17 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._exact = _exact({secret.strip() for secret in secrets})
+        self._secrets = dict.fromkeys(secret.strip() for secret in secrets)
+        self._exact = _exact(set(self._secrets))
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Take these out as well from now on; of what was known, the newest stays known."""
+        more = dict.fromkeys(secret.strip() for secret in secrets)
+        if more.keys() <= self._secrets.keys():
+            return
+        known = {**{old: None for old in self._secrets if old not in more}, **more}
+        self._secrets = dict.fromkeys(list(known)[-max(_LEARNT_AT_MOST, len(more)) :])
+        self._exact = _exact(set(self._secrets))
 
     def __repr__(self) -> str:
         return "Redactor()" if self._exact is None else "Redactor(…)"

@@ -146,11 +146,13 @@ def test_a_client_that_leaves_is_not_waited_for(place: Place, sign: Path) -> Non
 
 
 @pytest.mark.parametrize("options", [(), ("--http", "127.0.0.1:0")], ids=["stdio", "http"])
-def test_a_hang_up_is_logged_and_stops_nothing(place: Place, options: tuple[str, ...]) -> None:
+def test_a_hang_up_reads_the_configuration_again_and_stops_nothing(
+    place: Place, options: tuple[str, ...]
+) -> None:
     with Served(place, *options) as served:
         served.wait_for("server good: ready")
         served.process.send_signal(signal.SIGHUP)
-        served.wait_for("SIGHUP is ignored")
+        served.wait_for("reload .* by local: SIGHUP; nothing is different")
         if not options:
             served.greet()
             assert served.call("good__echo", "a") == "good:a"

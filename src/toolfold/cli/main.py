@@ -36,6 +36,7 @@ _COMMANDS = {
     "list": "List the tools of a catalog, by source",
     "memory": "Look at what searches led to, carry it, and forget it",
     "proxy": "Stand between any client and its model, and fold its tools",
+    "reload": "Have running gateways read their configuration again",
     "replay": "Run recorded conversations through any strategy",
     "run": "Run a program whose tools are folded on their way to its model",
     "search": "Rank the tools that answer a request",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="Serve streamable HTTP at /mcp instead of standard input and output",
 )  # fmt: skip
 @setting_option(Settings, "strategy", "--strategy", "--mode", "strategy")
-@setting_options(ServeSettings, "lazy", "wait", "context_length", into="given")
+@setting_options(ServeSettings, "lazy", "wait", "context_length", "watch", into="given")
 @options.scope_options
 @click.option(
     "--log", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -58,7 +58,12 @@ def command(
     from toolfold.scope import Scope
     from toolfold.serve._run_gateway import How, serve_http, serve_stdio
 
-    how = How(Scope(allow or ("*",), deny), verbose, "json" if form == "json" else "text")
+    how = How(
+        Scope(allow or ("*",), deny),
+        verbose,
+        "json" if form == "json" else "text",
+        lambda: _loaded(config, strategy, given),
+    )
     if address is None:
         serve_stdio(loaded, how)
     else:

@@ -16,7 +16,7 @@ from toolfold._terminal import columns, padded
 from toolfold.cli import options
 from toolfold.cli.status import server_line, state_folders
 from toolfold.errors import ToolfoldError
-from toolfold.serve.control.asking import ask, sockets
+from toolfold.serve.control.asking import PATIENCE, ask, sockets
 from toolfold.serve.control.messages import ControlError
 from toolfold.serve.control.run_folder import pid_of
 from toolfold.tool import Json, is_array, is_object
@@ -43,20 +43,29 @@ class AskedGateways:
     def __init__(self, places: list[Path]) -> None:
         self._places = places
 
-    def ask(self, verb: str, arguments: Mapping[str, Json] | None = None) -> list[Reached]:
+    def ask(
+        self, verb: str, arguments: Mapping[str, Json] | None = None, *, patience: float = PATIENCE
+    ) -> list[Reached]:
         """Ask all of them, and return what those answer that do not refuse.
+
+        Args:
+            verb: What to ask.
+            arguments: With what.
+            patience: How long each is waited for, in seconds.
 
         Raises:
             ToolfoldError: None does; the refusal of one is told.
         """
-        return asyncio.run(self._ask(verb, arguments or {}))
+        return asyncio.run(self._ask(verb, arguments or {}, patience))
 
-    async def _ask(self, verb: str, arguments: Mapping[str, Json]) -> list[Reached]:
+    async def _ask(
+        self, verb: str, arguments: Mapping[str, Json], patience: float
+    ) -> list[Reached]:
         found: list[Reached] = []
         refusals: list[tuple[int, ControlError]] = []
         for place in self._places:
             try:
-                result = await ask(place, verb, arguments)
+                result = await ask(place, verb, arguments, patience=patience)
             except ControlError as error:
                 # A proxy has other verbs; a killed gateway has none.
                 if error.code not in ("gone", "unknown_verb"):

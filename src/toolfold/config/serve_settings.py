@@ -158,6 +158,24 @@ class ServeSettings:
         low=0,
         high=3_600,
     )
+    notice: float = setting(
+        0.0,
+        "Seconds between the moment at which `/readyz` fails, because the gateway was told to "
+        "stop, and the one at which new calls are refused: as long as a balancer takes to notice.",
+        low=0,
+        high=600,
+    )
+    watch: bool = setting(
+        False,
+        "Whether the configuration is read again whenever its file changes. Whoever can write "
+        "the file, an agent with a file tool, too, can then start programs and widen scopes.",
+    )
+    admin: str = setting(
+        "off",
+        "Who may change the gateway over HTTP, at `/admin/VERB`: the environment variable that "
+        "holds the admin's token, or `sha256:` and its digest; `off` is nobody.",
+        false="off",
+    )
     allowed_hosts: tuple[str, ...] = setting(
         (),
         "More names under which the gateway may be asked over HTTP, beside loopback and the "
@@ -191,6 +209,7 @@ class ServeSettings:
     def __post_init__(self) -> None:
         check_fields(self, "serve.")
         _check_names(self.tokens)
+        _check_admin(self.admin)
 
     @property
     def folded_wait(self) -> float:
@@ -219,6 +238,20 @@ class ServeSettings:
         if self.audit == "auto":
             return self.state_folder / "audit.jsonl"
         return Path(self.audit).expanduser()
+
+
+def _check_admin(admin: str) -> None:
+    # What is wrong with it is not shown: it may be the token itself.
+    if admin.startswith("sha256:") and not _DIGEST.match(admin):
+        raise ConfigError(
+            "`serve.admin` is not `sha256:` and 64 hexadecimal digits",
+            hint='write the digest, for example from `printf %s "$TOKEN" | sha256sum`',
+        )
+    if not admin.startswith("sha256:") and not _VARIABLE.match(admin):
+        raise ConfigError(
+            "`serve.admin` is not the name of a variable",
+            hint="write a name, as `TOOLFOLD_ADMIN`; the token itself does not belong here",
+        )
 
 
 def _check_names(tokens: Sequence[Token]) -> None:

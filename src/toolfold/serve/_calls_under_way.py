@@ -47,6 +47,8 @@ class CallsUnderWay:
     def __init__(self) -> None:
         self._tasks: dict[object, asyncio.Task[object]] = {}
         self._changed = asyncio.Event()
+        self.is_leaving = False
+        """Whether the gateway was told to stop; calls are still taken for a while."""
         self.is_closing = False
         """Whether nothing new is begun."""
         self.is_over = False
@@ -90,8 +92,17 @@ class CallsUnderWay:
         """Say why a call was cancelled, for the records."""
         return "the gateway was stopped before it ended" if self.is_over else GIVEN_UP
 
-    async def close(self, seconds: float) -> None:
-        """Begin nothing new, let what is under way end, and stop what has not."""
+    async def close(self, seconds: float, notice: float = 0.0) -> None:
+        """Begin nothing new, let what is under way end, and stop what has not.
+
+        Args:
+            seconds: How long what is under way has to end.
+            notice: How long new calls are taken before, while it is said that none should come.
+        """
+        self.is_leaving = True
+        if notice:
+            _log.info("stopping: new calls are taken for %g s more", notice)
+            await asyncio.sleep(notice)
         self.is_closing = True
         if self._tasks:
             there = plural(len(self), "call")

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed
@@ -27,7 +27,7 @@ from toolfold.prompts import instructions
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
-from toolfold.serve.control.gateway_control import GatewayControl
+from toolfold.serve.control.gateway_control import GatewayControl, OpenControl
 from toolfold.serve.mcp._console import Console
 from toolfold.serve.mcp._descriptors import divert
 from toolfold.serve.observe.audit import AuditLog
@@ -74,6 +74,9 @@ class How:
 
     form: LogFormat = "text"
     """How to log."""
+
+    load: Callable[[], GatewayConfig] | None = None
+    """Reads the configuration anew, as it was read for this start."""
 
 
 def serve_stdio(config: GatewayConfig, how: How = How()) -> None:  # noqa: B008
@@ -295,8 +298,9 @@ async def _stdio(
     observers = (StatusLog(), *process.observers, *control.observers)
     async with (
         _gateway(config, how, observers, process) as gateway,
-        control.opened(gateway),
+        control.opened(gateway, how.load) as opened,
     ):
+        stop.reloads(opened.reloading)
         from toolfold.serve.mcp.downstream import make_server
         from toolfold.serve.principals import local_principal
 
@@ -339,9 +343,10 @@ async def _http(
     try:
         async with (
             _gateway(config, how, observers, process) as gateway,
-            control.opened(gateway),
+            control.opened(gateway, how.load) as opened,
         ):
-            await _listen(gateway, metrics, address, stopped, live, control)
+            stop.reloads(opened.reloading)
+            await _listen(gateway, metrics, address, stopped, live, control, opened)
     finally:
         if live is not None:
             live.close()
@@ -363,12 +368,15 @@ async def _listen(
     stopped: asyncio.Event,
     live: LiveStatus | None,
     control: GatewayControl,
+    opened: OpenControl,
 ) -> None:
     """Serve over HTTP until it is time to stop."""
     from toolfold.serve.http.app import make_app
     from toolfold.serve.http.listening import Listening
 
-    app = make_app(gateway, address[0], metrics=metrics.text, refused=metrics.refused)
+    app = make_app(
+        gateway, address[0], metrics=metrics.text, refused=metrics.refused, verbs=opened.verbs
+    )
     listening = Listening(app, address, gateway.config.serve)
     serving = asyncio.create_task(listening.serve())
     others = [

@@ -3,7 +3,7 @@
 The handlers of signals are in place before there is an event loop, so that a signal is
 never taken for what it means to a bare process: an end at once that leaves servers behind.
 Who asks once has everything ended in order; who asks twice has it killed. A hang-up is no
-wish to end: elsewhere it means that the configuration is to be read again.
+wish to end: where there is a configuration to read again, it means that.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Protocol
 
 from toolfold.sources.mcp.transports import _process_groups as process_groups
 
@@ -24,11 +25,22 @@ _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 _HANG_UP = getattr(signal, "SIGHUP", None)
 
 IGNORED = (
-    "SIGHUP is ignored: a changed configuration is read at the next start; SIGTERM stops the "
-    "gateway"
+    "SIGHUP is ignored: a changed configuration is read at the next start; SIGTERM ends the process"
 )
 
 _log = logging.getLogger(__name__)
+
+
+class Reloads(Protocol):
+    """What reads the configuration again."""
+
+    def soon(self, by: str) -> None:
+        """Read it again, soon.
+
+        Args:
+            by: Why, as a clause for the log.
+        """
+        ...
 
 
 class StopSignal:
@@ -38,6 +50,8 @@ class StopSignal:
         self._is_asked = False
         self._event: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.on_hang_up: Callable[[], None] = _ignore
+        """What a hang-up comes to."""
 
     def event(self) -> asyncio.Event:
         """Return what is set when the gateway is asked to end, for the running loop."""
@@ -47,11 +61,16 @@ class StopSignal:
             self._event.set()
         return self._event
 
+    def reloads(self, reloading: Reloads | None) -> None:
+        """Have a hang-up read the configuration again, where there is one to read."""
+        if reloading is not None:
+            self.on_hang_up = lambda: reloading.soon("SIGHUP")
+
     def take(self, number: int) -> None:
         """Take a signal."""
         if number == _HANG_UP:
             # A handler may run in the middle of anything, so it does nothing by itself.
-            self._soon(lambda event: _log.warning("%s", IGNORED))
+            self._soon(lambda event: self.on_hang_up())
         else:
             self._ask(number)
 
@@ -66,6 +85,10 @@ class StopSignal:
         if self._loop is not None and self._event is not None:
             with contextlib.suppress(RuntimeError):  # the loop has come to its end
                 self._loop.call_soon_threadsafe(act, self._event)
+
+
+def _ignore() -> None:
+    _log.warning("%s", IGNORED)
 
 
 @contextmanager

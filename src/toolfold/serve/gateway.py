@@ -27,11 +27,12 @@ from toolfold.dispatch.learning import learning
 from toolfold.dispatch.records import FoldRecord, Observer, Observers
 from toolfold.dispatch.spans import Spans
 from toolfold.errors import ConfigError
-from toolfold.scope import EVERYTHING, Scope, may_match
+from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.doors import Door
 from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
 from toolfold.serve.mcp._progress import ProgressReports
@@ -40,6 +41,7 @@ from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import SessionStore
 from toolfold.sources.calls import PendingCall
@@ -107,7 +109,7 @@ class Gateway:
         self.calls = CallsUnderWay()
         self._approval = ClientApproval(serve.destructive)
         self._dispatch = Dispatch(
-            hooks=(self._approval,) if serve.destructive != "allow" else (),
+            hooks=(self._approval,),
             observers=self.observers,
             spans=spans,
             given_up=self.calls.why_given_up,
@@ -136,6 +138,8 @@ class Gateway:
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
         self.sessions = SessionStore()
         self.parking = Parking()
+        self.doors: list[Door] = []
+        """Where clients come in that must know of a changed configuration."""
         self._told_fold: FoldRecord | None = None
         self._telling: asyncio.Task[None] | None = None
 
@@ -147,9 +151,23 @@ class Gateway:
         self._telling = asyncio.create_task(self._tell_unmatched())
         return self
 
+    def adopt(self, config: GatewayConfig) -> None:
+        """Go on with another configuration; what is the same in it is not touched.
+
+        Args:
+            config: The configuration, as `taken_up` makes it of what was read.
+        """
+        serve = config.serve
+        self.config, self._folding = config, config.folding
+        self._approval.mode = serve.destructive
+        self.views.fold_by(self._folding, serve.context_length)
+        self.pool.wait_for(serve.folded_wait)
+        self.pool.have(config.servers, serve.drain)
+        self.pool.say_changed()
+
     async def drain(self) -> None:
         """Refuse new calls, and let those under way end within the time that they have."""
-        await self.calls.close(self.config.serve.drain)
+        await self.calls.close(self.config.serve.drain, self.config.serve.notice)
 
     async def __aexit__(self, *_: object) -> None:
         self.calls.is_closing = self.calls.is_over = True
@@ -185,18 +203,8 @@ class Gateway:
             self.observers.folded(record)
 
     async def _tell_unmatched(self) -> None:
-        """Say once, when all servers have started or failed, which patterns match nothing."""
-        scopes = [(f"token {t.name!r}", Scope(t.allow, t.deny)) for t in self.config.serve.tokens]
-        scopes += () if self._scope.holds_everything else (("the command line", self._scope),)
-        if not scopes:
-            return
         await self.pool.all_settled()
-        there = [*self.pool.stock.tools, *self.offers.as_tools()]
-        absent = [u.name for u in self.pool.upstreams.values() if u.lists.get("tools") is None]
-        for whose, scope in scopes:
-            for pattern in scope.unmatched(there):
-                if not any(may_match(pattern, name) for name in absent):
-                    _log.warning("%s: the pattern %r matches no tool", whose, pattern)
+        tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
 
     # ---- tools
 
@@ -471,23 +479,6 @@ class Gateway:
         """Let go of what is kept of a conversation, its own servers with it."""
         self.sessions.forget(key)
         await self.pool.forget(key)
-
-    def set_level(self, client: ConnectedClient, level: str) -> None:
-        """From now on, a client wants log messages of this level on."""
-        client.level = level
-        mildest = self.clients.mildest_level
-        if mildest is not None:
-            for upstream in self.pool.all:
-                upstream.wishes.set_level(mildest)
-
-    def roots_changed(self, client: ConnectedClient) -> None:
-        """A client's folders changed, or became known."""
-        for upstream in self.pool.all:
-            # Folders of one among several clients are no business of a server that all share.
-            if upstream.client == client.key or (
-                upstream.client is None and len(self.clients) == 1
-            ):
-                upstream.wishes.roots_changed()
 
 
 def _may_ask(source: Source) -> bool:

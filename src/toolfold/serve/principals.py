@@ -65,8 +65,14 @@ class Principal:
 LOCAL = Principal("local", watches=True)
 """The person at this machine: no token, everything."""
 
+ADMIN = Principal("the admin", Scope(allow=()), read_only=True)
+"""Whoever changes the gateway over HTTP; for them, no tool exists."""
+
 NOBODY = Principal("nobody", Scope(allow=()), read_only=True)
 """Whoever was let in by no door: for them, nothing exists."""
+
+
+_OWN_NAMES = (LOCAL.name, NOBODY.name, ADMIN.name)
 
 
 def local_principal(settings: ServeSettings) -> Principal:
@@ -107,7 +113,7 @@ class TokenTable:
         owners: dict[bytes, str] = {}
         for entry in self._entries:
             name = entry.principal.name
-            if name in names or name in (LOCAL.name, NOBODY.name):
+            if name in names or name in _OWN_NAMES:
                 raise ConfigError(
                     f"two principals are named {name!r}"
                     if name in names
@@ -144,6 +150,20 @@ class TokenTable:
         """Whether there are no tokens, so that nobody is asked for one."""
         return not self._entries
 
+    def named(self, name: str) -> Principal | None:
+        """Return who has a name, or None."""
+        found = (entry.principal for entry in self._entries if entry.principal.name == name)
+        return next(found, None)
+
+    def without(self, other: TokenTable) -> frozenset[str]:
+        """Return the names that another table has not, or for another token."""
+        digests = {entry.principal.name: entry.digest for entry in other._entries}
+        return frozenset(
+            entry.principal.name
+            for entry in self._entries
+            if digests.get(entry.principal.name) != entry.digest
+        )
+
     def admit(self, token: str) -> Principal | None:
         """Return whose token this is, or None."""
         # An empty one, too: its digest is what an unset variable comes to.
@@ -156,6 +176,34 @@ class TokenTable:
             if hmac.compare_digest(presented, entry.digest):
                 found = entry.principal
         return found
+
+
+def admin_table(
+    settings: ServeSettings, environment: Mapping[str, str] | None = None
+) -> TokenTable | None:
+    """Return what knows the admin by their token; None where there is none.
+
+    Raises:
+        ConfigError: The token is missing from the environment, or too short, or somebody else's.
+    """
+    from toolfold.config.serve_settings import Token
+
+    if settings.admin == "off":
+        return None
+    variables = os.environ if environment is None else environment
+    is_digest = settings.admin.startswith("sha256:")
+    token = Token(
+        "the admin's",
+        env="" if is_digest else settings.admin,
+        sha256=settings.admin if is_digest else "",
+    )
+    digest = _digest(token, variables)
+    if any(_digest(other, variables) == digest for other in settings.tokens):
+        raise ConfigError(
+            "the admin's token is also somebody else's",
+            hint="make one for the admin alone, for example with `openssl rand -hex 32`",
+        )
+    return TokenTable([(digest, Principal("the admin's"))])
 
 
 def _principal(token: Token, settings: ServeSettings) -> Principal:

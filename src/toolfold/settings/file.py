@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN_FILE", "Given", "Place", "Top", "find_block", "read_top", "settings_block"]
 
+FILE_LIMIT = 16 * 1024 * 1024
+"""The largest configuration, in bytes."""
+
 OWN_FILE = "toolfold.yaml"
 """The file that is read where none is named and it exists."""
 
@@ -214,7 +217,14 @@ def _root(path: Path) -> Node | None:
     from toolfold.settings.yaml_nodes import compose
 
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(FILE_LIMIT + 1)
+        if len(content) > FILE_LIMIT:
+            raise ConfigError(
+                f"`{path}` has more than {FILE_LIMIT // 2**20} MiB",
+                hint="check the path given as the configuration",
+            )
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(

@@ -165,6 +165,11 @@ class Pool:
             except TimeoutError:
                 pass
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the first start of every server is over, or has taken too long to wait for."""
+        return self._may_be_seen()
+
     async def all_settled(self) -> None:
         """Return when the first start of every server is over, well or not."""
         await self._settled.wait()
@@ -341,6 +346,15 @@ class Pool:
         """
         check_names(servers, self._others)
         return self._changed_to(self.servers.have(servers, seconds))
+
+    def wait_for(self, seconds: float) -> None:
+        """Have first lists wait so long for servers that are still starting."""
+        self._wait = seconds
+
+    def say_changed(self) -> None:
+        """Have clients told whose lists are others by now, though no server's are."""
+        for kind in _EVERY_KIND:
+            self._tell(kind)
 
     def turn(self, name: str, seconds: float, *, on: bool) -> Changed:
         """Turn a server on or off; see `ServerSet.turn`."""

@@ -76,6 +76,13 @@ class Views:
         self._views: Memo[tuple[Scope, bool, bool], View] = Memo(_VIEWS_AT_MOST)
         self._making = asyncio.Lock()
 
+    def fold_by(self, settings: Settings, context_length: int) -> None:
+        """Fold otherwise from now on."""
+        if (settings, context_length) != (self._settings, self._context_length):
+            self._settings = settings
+            self._context_length = context_length
+            self._views = Memo(_VIEWS_AT_MOST)
+
     def ready(self, principal: Principal, *, remembers: bool = True) -> View | None:
         """Return a principal's view, where it is made already."""
         if not remembers:
@@ -98,13 +105,15 @@ class Views:
             return view
         if not remembers and not (await self.of(principal)).reveals:
             return await self.of(principal)
-        settings = self._settings if remembers else replace(self._settings, strategy="bridge")
         key = (principal.scope, principal.read_only, remembers)
         async with self._making:
             while (view := self.ready(principal, remembers=remembers)) is None:
-                stock = self._pool.stock
-                made = await asyncio.to_thread(self._made, principal, stock, settings)
-                self._views.put(key, made)
+                stock, views = self._pool.stock, self._views
+                folding = (
+                    self._settings if remembers else replace(self._settings, strategy="bridge")
+                )
+                made = await asyncio.to_thread(self._made, principal, stock, folding)
+                views.put(key, made)  # those of other settings are kept no more
             return view
 
     async def awaited(self, principal: Principal, wait: float, *, remembers: bool = True) -> View:

@@ -26,7 +26,7 @@ from toolfold.serve.control.messages import (
 from toolfold.serve.control.run_folder import RunFolder, has_sockets, peer_uid, remove
 from toolfold.tool import Json
 
-__all__ = ["ControlSocket", "Verb"]
+__all__ = ["ControlSocket", "Verb", "answered"]
 
 Verb: TypeAlias = Callable[[Mapping[str, Json]], Awaitable[Json]]
 """What answers a request: its arguments in, a JSON value out."""
@@ -121,16 +121,33 @@ class ControlSocket:
     async def _answered(self, line: bytes) -> bytes:
         try:
             question = read_question(line)
-            verb = self._verbs.get(question.verb)
-            if verb is None:
-                known = ", ".join(sorted(self._verbs))
-                raise ControlError("unknown_verb", f"the verbs of this gateway are: {known}")
-            return answer_line(await verb(question.arguments))
         except ControlError as error:
             return refusal_line(error)
-        except Exception:
-            _log.exception("the control socket could not answer")
-            return refusal_line(ControlError("failed", "the gateway could not answer; see its log"))
+        return (await answered(self._verbs, question.verb, question.arguments))[0]
+
+
+async def answered(
+    verbs: Mapping[str, Verb], name: str, arguments: Mapping[str, Json]
+) -> tuple[bytes, str | None]:
+    """Return a verb's answer as it is sent, and the code of the refusal where it is one.
+
+    Args:
+        verbs: What can be asked, by name.
+        name: What is asked.
+        arguments: With what.
+    """
+    try:
+        verb = verbs.get(name)
+        if verb is None:
+            known = ", ".join(sorted(verbs))
+            raise ControlError("unknown_verb", f"the verbs of this gateway are: {known}")
+        return answer_line(await verb(arguments)), None
+    except ControlError as error:
+        return refusal_line(error), error.code
+    except Exception:
+        _log.exception("the control socket could not answer")
+        error = ControlError("failed", "the gateway could not answer; see its log")
+        return refusal_line(error), error.code
 
 
 def _is_ours(writer: asyncio.StreamWriter) -> bool:

@@ -51,6 +51,7 @@ class GatewayReport:
         tally: What has been counted.
         transport: What its clients come over.
         address: Returns where it listens, once it does.
+        more: Returns what else there is to say.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class GatewayReport:
         transport: Literal["stdio", "http"],
         *,
         address: Callable[[], str | None] = lambda: None,
+        more: Callable[[], dict[str, Json]] = dict,
     ) -> None:
         self._gateway = gateway
         self._tally = tally
@@ -68,6 +70,7 @@ class GatewayReport:
         path = gateway.config.path
         self._config = None if path is None else str(path.absolute())
         self._address = address
+        self._more = more
 
     async def status(self, arguments: Mapping[str, Json]) -> Json:
         """Answer the verb `status`."""
@@ -89,6 +92,7 @@ class GatewayReport:
             "servers": self.servers(),
             "left_out": list(gateway.config.disabled),
             "functions": [self._other(name, tools) for name, tools in gateway.pool.others.items()],
+            **self._more(),
         }
 
     def servers(self) -> list[Json]:

@@ -62,6 +62,15 @@ def read_question(line: bytes) -> Question:
     return Question(verb, arguments)
 
 
+def read_arguments(body: bytes) -> Mapping[str, Json]:
+    """Return the arguments that a body holds; none where it is empty.
+
+    Raises:
+        ControlError: It is no JSON object.
+    """
+    return _object(body) if body.strip() else {}
+
+
 def answer_line(result: Json) -> bytes:
     """Return what a verb came to, as it is sent."""
     return _line({"ok": True, "result": result})

@@ -1,8 +1,12 @@
-"""The gateway as an ASGI application: `/mcp` behind the door, `/healthz`, `/metrics`."""
+"""The gateway as an ASGI application: `/mcp` behind the door, and what is beside it.
+
+`/healthz` and `/readyz` say to everybody whether it stands and takes requests, `/metrics` names
+all there is to those who may know it, and `/admin/VERB` is the admin's, where there is one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
@@ -12,14 +16,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from toolfold.serve.http.admin import admin_route
 from toolfold.serve.http.conversations import ConversationDoor
-from toolfold.serve.http.customs import Customs
+from toolfold.serve.http.customs import Customs, McpCustoms
 from toolfold.serve.http.events import ResumableSessions
+from toolfold.serve.http.gateway_door import GatewayDoor
 from toolfold.serve.http.guard import Guard
 from toolfold.serve.mcp.downstream import make_server
 from toolfold.serve.principals import local_principal
 
 if TYPE_CHECKING:
+    from toolfold.serve.control.control_socket import Verb
     from toolfold.serve.gateway import Gateway
 
 __all__ = ["make_app"]
@@ -33,6 +40,7 @@ def make_app(
     *,
     metrics: Callable[[], str] | None = None,
     refused: Callable[[str], None] = lambda reason: None,
+    verbs: Mapping[str, Verb] | None = None,
 ) -> Guard:
     """Return the application.
 
@@ -41,6 +49,7 @@ def make_app(
         host: The host that it is bound to.
         metrics: Returns the metrics in Prometheus' text form.
         refused: Told why a request was turned away, in one word.
+        verbs: What the admin may ask and change.
 
     Raises:
         ConfigError: A token cannot be used, or none guards an address others reach.
@@ -51,6 +60,13 @@ def make_app(
         if gateway.calls.is_closing:
             return JSONResponse({"status": "stopping"}, status_code=503)
         return JSONResponse({"status": "ok"})
+
+    async def ready(request: Request) -> Response:
+        if gateway.calls.is_leaving or gateway.calls.is_closing:
+            return JSONResponse({"status": "stopping"}, status_code=503)
+        if not gateway.pool.is_settled:
+            return JSONResponse({"status": "starting"}, status_code=503)
+        return JSONResponse({"status": "ready"})
 
     async def measured(request: Request) -> Response:
         text = metrics() if metrics is not None else ""
@@ -70,6 +86,8 @@ def make_app(
             Route(PATH, StreamableHTTPASGIApp(sessions)),
             Route(Customs.health_path, health),
             Route(Customs.metrics_path, measured),
+            Route(McpCustoms.ready_path, ready),
+            Route(f"{McpCustoms.admin_path}{{verb}}", admin_route(verbs or {}), methods=["POST"]),
         ],
         lifespan=lambda app: sessions.run(),
     )
@@ -81,10 +99,12 @@ def make_app(
         in_all=settings.max_sessions,
         refused=refused,
     )
-    return Guard.of(
+    guard = Guard.of(
         door,
         settings,
         host,
         refused=refused,
         is_closing=lambda: gateway.calls.is_closing,
     )
+    gateway.doors.append(GatewayDoor(gateway, guard, sessions, door, host))
+    return guard

@@ -21,7 +21,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -151,6 +151,14 @@ class ConversationDoor:
             await self._app(scope, receive, send)
         finally:
             self._leave(conversation.key)
+
+    def drop(self, owners: Collection[str]) -> None:
+        """Let go of the conversations of those who are let in no more."""
+        for key in [key for key, entry in self._entries.items() if entry.owner in owners]:
+            if self._entries[key].busy:
+                self._entries[key].is_known = False  # its request is being ended
+            else:
+                self._drop(key)
 
     # ---- who it is
 

@@ -42,6 +42,12 @@ class Customs:
     health_path = "/healthz"
     """Open to everybody."""
 
+    open_paths: tuple[str, ...] = (health_path,)
+    """What is open to everybody, and so says nothing."""
+
+    admin_path: str | None = None
+    """What begins so is for the admin alone; None where there is none."""
+
     metrics_path = "/metrics"
     """For those who may know of everything."""
 
@@ -95,6 +101,12 @@ class Customs:
 class McpCustoms(Customs):
     """The customs of MCP over streamable HTTP."""
 
+    admin_path = "/admin/"
+    ready_path = "/readyz"
+    """Whether requests should be sent here now."""
+
+    open_paths = (Customs.health_path, ready_path)
+
     allowed_headers = (
         b"authorization, content-type, accept, last-event-id, mcp-protocol-version, "
         b"mcp-session-id, mcp-method, mcp-name, toolfold-conversation"
@@ -113,7 +125,8 @@ class McpCustoms(Customs):
         """Whether a request opens a session."""
         # Requests of 2026-07-28 name their method in a header, and open none.
         named = headers_of(scope, b"mcp-session-id") or headers_of(scope, b"mcp-method")
-        return scope["method"] == "POST" and not named
+        is_admins = scope["path"].startswith(self.admin_path)
+        return scope["method"] == "POST" and not named and not is_admins
 
     def begins(self, scope: AsgiScope) -> bool:
         """Whether it opens a session, or asks what the gateway is."""

@@ -12,6 +12,7 @@ stream is closed likewise, and what the call comes to is kept here until the cli
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -204,6 +205,18 @@ class ResumableSessions(StreamableHTTPSessionManager):
             self._events[transport.mcp_session_id] = events
             transport._request_streams = RequestStreams(events)  # pyright: ignore[reportPrivateUsage]
         return transport
+
+    async def end(self, owners: Collection[str]) -> None:
+        """End the sessions of some callers, who are let in no more."""
+        theirs = [
+            session
+            for session, owner in self._session_owners.items()
+            if owner["client_id"] in owners
+        ]
+        for session in theirs:
+            transport = self._server_instances.get(session)
+            if transport is not None:
+                await self._discard_session(session, transport)
 
     async def _discard_session(
         self, session_id: str, transport: StreamableHTTPServerTransport

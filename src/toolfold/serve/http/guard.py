@@ -14,16 +14,15 @@ exists only for those who may know of all of them.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold._bounds import cut, visible
-from toolfold.errors import ConfigError
+from toolfold.serve.http.addresses import Hosts, Origins, check_bind, is_loopback
 from toolfold.serve.http.customs import (
     App,
     AsgiScope,
@@ -34,12 +33,21 @@ from toolfold.serve.http.customs import (
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
 from toolfold.serve.http.request_headers import headers_of
-from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
+from toolfold.serve.principals import (
+    ADMIN,
+    LOCAL,
+    Principal,
+    TokenTable,
+    admin_table,
+    bind,
+    local_principal,
+    principal_of,
+)
 
 if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings
 
-__all__ = ["Guard", "Hosts", "Origins", "check_bind", "is_loopback"]
+__all__ = ["DoorRules", "Guard", "Hosts", "Origins", "check_bind", "is_loopback"]
 
 _log = logging.getLogger(__name__)
 
@@ -48,81 +56,8 @@ _ONE_MORE = 0.1
 its answer may ask one thing more, as for the list of tools."""
 
 _TOLD_AT_MOST = 100
-_NAME = re.compile(r"[0-9a-z._:%-]+\Z")
-_PORTS = {"http": 80, "https": 443}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address can only be this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    address = _address(host)
-    return address is not None and address.is_loopback
-
-
-def check_bind(host: str, settings: ServeSettings, block: str = "serve") -> None:
-    """Raise where everybody who can reach the address would be let in.
-
-    Raises:
-        ConfigError: The address is not a loopback one and there are no tokens.
-    """
-    if not settings.tokens and not is_loopback(_bound_name(host)):
-        raise ConfigError(
-            f"without tokens, {host!r} would serve everybody who can reach it",
-            hint=f"add `tokens` under `{block}`, or bind to 127.0.0.1",
-        )
-
-
-class Hosts:
-    """The names under which the gateway may be asked.
-
-    Loopback names, the address it is bound to and those given. One bound to every address
-    takes any address: a name that was pointed here by somebody else is never one.
-
-    Args:
-        bound: The host it is bound to.
-        allowed: More names: `name`, `name:port` or `*.name`; `*` takes everything.
-    """
-
-    def __init__(self, bound: str, allowed: Iterable[str] = ()) -> None:
-        own = _bound_name(bound)
-        address = _address(own)
-        self._any_address = address is not None and address.is_unspecified
-        self._own = own
-        self._allowed = tuple(_split(entry) for entry in allowed)
-
-    def admit(self, header: str) -> bool:
-        """Whether a `Host` header names this gateway."""
-        name, port = _split(header)
-        if not _NAME.match(name):
-            return False
-        if name == self._own or is_loopback(name):
-            return True
-        if self._any_address and _address(name) is not None:
-            return True
-        return any(_fits(name, port, *entry) for entry in self._allowed)
-
-
-class Origins:
-    """The pages that may ask: none but those named and those of this machine's same port.
-
-    Args:
-        allowed: Origins as browsers write them, `https://app.example.com`; `*` takes all.
-    """
-
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
-        given = tuple(allowed)
-        self._any = "*" in given
-        self._allowed = frozenset(filter(None, map(_origin, given)))
-
-    def admit(self, header: str, port: int | None) -> bool:
-        """Whether a page of this origin may ask the gateway at that port."""
-        if self._any:
-            return True
-        origin = _origin(header)
-        if origin is None:
-            return False
-        return origin in self._allowed or (is_loopback(origin[1]) and origin[2] == port)
+_ADMIN_RATE = 600
+"""Requests a minute for the admin, and for who guesses at their token."""
 
 
 class _Refusal(Exception):
@@ -134,6 +69,62 @@ class _Refusal(Exception):
         self.reason = reason
         self.text = text
         self.headers = headers
+
+
+@dataclass(frozen=True, slots=True)
+class DoorRules:
+    """Whom a door lets in, and with what. A door may be given others while it is open."""
+
+    doorkeeper: TokenTable
+    """Who belongs to which token."""
+
+    hosts: Hosts
+    """The names under which the gateway may be asked."""
+
+    origins: Origins
+    """The pages that may ask."""
+
+    local: Principal
+    """Who everybody is where there are no tokens."""
+
+    body_limit: int
+    """The longest body, in bytes."""
+
+    patience: float = 15.0
+    """Seconds in which a body must have come."""
+
+    admin: TokenTable | None = None
+    """Knows the admin by their token; None where there is none."""
+
+    @classmethod
+    def of(cls, settings: ServeSettings, host: str, block: str = "serve") -> DoorRules:
+        """Return what the settings say, for a door at a host.
+
+        Raises:
+            ConfigError: A token cannot be used, or none guards an address others reach.
+        """
+        check_bind(host, settings, block)
+        return cls(
+            TokenTable.of(settings),
+            Hosts(host, settings.allowed_hosts),
+            Origins(settings.allowed_origins),
+            local_principal(settings),
+            settings.body_limit,
+            settings.request_timeout,
+            admin_table(settings),
+        )
+
+    def principal(self, name: str) -> Principal | None:
+        """Return who has a name here, if anybody."""
+        if self.doorkeeper.is_open:
+            return self.local if name == self.local.name else None
+        return self.doorkeeper.named(name)
+
+    def revoked(self, before: DoorRules) -> frozenset[str]:
+        """Return the names of those whom other rules let in, and these do not by that token."""
+        if before.doorkeeper.is_open:
+            return frozenset() if self.doorkeeper.is_open else frozenset({LOCAL.name})
+        return before.doorkeeper.without(self.doorkeeper)
 
 
 class Guard:
@@ -153,6 +144,7 @@ class Guard:
         refused: Told why a request was turned away, in one word.
         is_closing: Whether nobody new is let in, because the gateway is stopping.
         customs: What the door has of its own.
+        admin: Knows the admin by their token; None where there is none.
     """
 
     def __init__(
@@ -170,21 +162,19 @@ class Guard:
         refused: Callable[[str], None] = lambda reason: None,
         is_closing: Callable[[], bool] = lambda: False,
         customs: Customs | None = None,
+        admin: TokenTable | None = None,
     ) -> None:
         self._app = app
         self._customs = customs or McpCustoms()
-        self._doorkeeper = doorkeeper
-        self._hosts = hosts
-        self._origins = origins
-        self._local = local
-        self._body_limit = body_limit
+        self.rules = DoorRules(doorkeeper, hosts, origins, local, body_limit, patience, admin)
+        """Whom it lets in from now on."""
         self._presence = presence or Presence()
-        self._patience = patience
         self._rates = rates or Rates()
         self._refused = refused
         self._is_closing = is_closing
         self._is_closed = False
-        self._under_way: dict[asyncio.Task[Any], bool] = {}
+        self._under_way: dict[asyncio.Task[Any], _UnderWay] = {}
+        self._ended: set[asyncio.Task[Any]] = set()
         self._told: set[str] = set()
 
     @classmethod
@@ -204,31 +194,32 @@ class Guard:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
         customs = customs or McpCustoms()
-        check_bind(host, settings, customs.block)
+        rules = DoorRules.of(settings, host, customs.block)
         return cls(
             app,
-            TokenTable.of(settings),
-            hosts=Hosts(host, settings.allowed_hosts),
-            origins=Origins(settings.allowed_origins),
-            local=local_principal(settings),
-            body_limit=settings.body_limit,
+            rules.doorkeeper,
+            hosts=rules.hosts,
+            origins=rules.origins,
+            local=rules.local,
+            body_limit=rules.body_limit,
+            patience=rules.patience,
             presence=Presence(
                 requests_each=settings.requests_per_token,
                 sessions_each=settings.sessions_per_token,
                 sessions=settings.max_sessions,
                 idle=settings.session_idle,
             ),
-            patience=settings.request_timeout,
             refused=refused,
             is_closing=is_closing,
             customs=customs,
+            admin=rules.admin,
         )
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with a refusal."""
         if scope["type"] == "http":
             self._customs.arrive(scope)
-        is_open = scope["type"] == "http" and scope["path"] == self._customs.health_path
+        is_open = scope["type"] == "http" and scope["path"] in self._customs.open_paths
         if is_open or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -268,20 +259,30 @@ class Guard:
         """Pass a request on; one that outlasts the gateway ends with it, and in order."""
         task = asyncio.current_task()
         assert task is not None
-        self._under_way[task] = self._customs.is_stream(scope)
+        owner = principal_of(scope).name
+        self._under_way[task] = _UnderWay(owner, self._customs.is_stream(scope))
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
-            if not self._is_closed:
+            if not self._is_closed and task not in self._ended:
                 raise
             task.uncancel()
             if not status.code:
-                body, headers = self._customs.refusal(scope, 503, self._stopping)
-                await _respond(send, 503, body, headers)
+                code, text = (503, self._stopping) if self._is_closed else (401, "ended")
+                body, headers = self._customs.refusal(scope, code, text)
+                await _respond(send, code, body, headers)
             elif not status.is_whole:
                 await send({"type": "http.response.body", "body": b""})
         finally:
             del self._under_way[task]
+            self._ended.discard(task)
+
+    def end(self, names: Collection[str]) -> None:
+        """End the requests of some callers, who are let in no more; their streams, too."""
+        for task, work in self._under_way.items():
+            if work.owner in names:
+                self._ended.add(task)
+                task.cancel()
 
     @property
     def _stopping(self) -> str:
@@ -295,7 +296,7 @@ class Guard:
         )
 
     def _answers_under_way(self) -> list[asyncio.Task[Any]]:
-        return [task for task, is_stream in self._under_way.items() if not is_stream]
+        return [task for task, work in self._under_way.items() if not work.is_stream]
 
     async def close(self, seconds: float) -> None:
         """Let answers that are on their way arrive, and end what would go on for ever."""
@@ -329,20 +330,23 @@ class Guard:
     def _check_origin(self, scope: AsgiScope, send: Send) -> Send:
         """Refuse a request for another host or from another page."""
         hosts = headers_of(scope, b"host")
-        if len(hosts) != 1 or not self._hosts.admit(hosts[0]):
+        if len(hosts) != 1 or not self.rules.hosts.admit(hosts[0]):
             raise _Refusal(421, "host", "this host is not served here")
         origins = headers_of(scope, b"origin")
         if not origins:
             return send
         server = scope.get("server") or (None, None)
-        if len(origins) != 1 or not self._origins.admit(origins[0], server[1]):
+        if len(origins) != 1 or not self.rules.origins.admit(origins[0], server[1]):
             raise _Refusal(403, "origin", "this origin may not ask")
         return _for_page(send, origins[0], self._customs.shown_headers)
 
     def _check_caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
-        needs_no_token = self._doorkeeper.is_open or self._customs.is_public(scope)
-        principal = self._local if needs_no_token else self._owner(scope)
+        admin_path = self._customs.admin_path
+        if admin_path is not None and scope["path"].startswith(admin_path):
+            return self._admin(scope)
+        needs_no_token = self.rules.doorkeeper.is_open or self._customs.is_public(scope)
+        principal = self.rules.local if needs_no_token else self._owner(scope)
         if scope["path"] == self._customs.metrics_path and not principal.watches:
             raise _Refusal(404, "path", "not found")
         if scope["method"] == "POST":
@@ -351,6 +355,20 @@ class Guard:
                 seconds = str(ceil(wait / 1e9)).encode()
                 raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
         return principal
+
+    def _admin(self, scope: AsgiScope) -> Principal:
+        """Return the admin; where there is none, there is no such path."""
+        table = self.rules.admin
+        if table is None or table.is_open:
+            raise _Refusal(404, "path", "not found")
+        wait = self._rates.take(ADMIN.name, _ADMIN_RATE)
+        if wait:
+            seconds = str(ceil(wait / 1e9)).encode()
+            raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
+        if next(filter(None, map(table.admit, self._customs.tokens(scope))), None) is None:
+            text = "the admin's token is needed"
+            raise _Refusal(401, "token", text, ((b"www-authenticate", b"Bearer"),))
+        return ADMIN
 
     def _check_closing(self, scope: AsgiScope) -> None:
         """Refuse whoever begins to ask when the gateway is stopping."""
@@ -371,7 +389,7 @@ class Guard:
         # Clients that get a 401 look here for a way to log in. There is none.
         if scope["path"].startswith("/.well-known/"):
             raise _Refusal(404, "path", "not found")
-        found = map(self._doorkeeper.admit, self._customs.tokens(scope))
+        found = map(self.rules.doorkeeper.admit, self._customs.tokens(scope))
         principal = next(filter(None, found), None)
         if principal is None:
             raise _Refusal(401, "token", "a token is needed", ((b"www-authenticate", b"Bearer"),))
@@ -384,8 +402,8 @@ class Guard:
         digits = lengths[0][:20] if lengths and lengths[0].isascii() else ""
         declared = int(digits) if digits.isdigit() else None
         try:
-            async with asyncio.timeout(self._patience):
-                return await read_within(receive, self._body_limit, declared)
+            async with asyncio.timeout(self.rules.patience):
+                return await read_within(receive, self.rules.body_limit, declared)
         except TimeoutError:
             raise _Refusal(
                 408, "body", "the request took too long", ((b"connection", b"close"),)
@@ -394,9 +412,16 @@ class Guard:
             raise _Refusal(
                 413,
                 "body",
-                f"a request may have {self._body_limit} bytes",
+                f"a request may have {self.rules.body_limit} bytes",
                 ((b"connection", b"close"),),
             ) from None
+
+
+class _UnderWay(NamedTuple):
+    """A request that is being served."""
+
+    owner: str
+    is_stream: bool
 
 
 class _Status:
@@ -443,46 +468,3 @@ async def _respond(
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
-
-
-def _bound_name(host: str) -> str:
-    """Return the name of what is bound to: an IPv6 address stands there without brackets."""
-    return host.lower() if _address(host) is not None else _split(host)[0]
-
-
-def _split(host: str) -> tuple[str, str]:
-    """Return the name and the port of a `Host` header; an empty name where it is none."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        name, closing, rest = host[1:].partition("]")
-        return (name, rest[1:]) if closing and rest[:1] in ("", ":") else ("", "")
-    name, _, port = host.partition(":")
-    if port and not (port.isascii() and port.isdigit()) and port != "*":
-        return "", ""
-    return name.removesuffix("."), port
-
-
-def _fits(name: str, port: str, allowed: str, allowed_port: str) -> bool:
-    if allowed_port not in ("", "*", port):
-        return False
-    if allowed.startswith("*."):
-        return name.endswith(allowed[1:])
-    return allowed in ("*", name)
-
-
-def _origin(text: str) -> tuple[str, str, int] | None:
-    """Return the scheme, the host and the port of an origin; None where it is none."""
-    scheme, separator, rest = text.strip().rstrip("/").lower().partition("://")
-    name, port = _split(rest)
-    if not separator or not name or "/" in rest or "@" in rest:
-        return None
-    default = _PORTS.get(scheme)
-    number = int(port) if port.isdigit() else default
-    return None if number is None else (scheme, name, number)

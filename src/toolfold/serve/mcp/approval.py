@@ -30,17 +30,18 @@ class ClientApproval(Hook):
     """
 
     def __init__(self, mode: Literal["allow", "ask", "refuse"]) -> None:
-        self._mode = mode
+        self.mode: Literal["allow", "ask", "refuse"] = mode
+        """What is done."""
 
     def wants(self, tool: Tool) -> bool:
         """Whether calls of a tool are not simply let through."""
-        return self._mode != "allow" and tool.is_destructive
+        return self.mode != "allow" and tool.is_destructive
 
     async def before_call(self, call: PendingCall) -> Decision:
         """Ask the user, where the tool may destroy something."""
         if not self.wants(call.tool):
             return None
-        if self._mode == "refuse":
+        if self.mode == "refuse":
             return Refusal(prompts.GATEWAY_REFUSES)
         client = call.client
         if not isinstance(client, RelayedCall) or not can(

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version as installed
 from itertools import count
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp.server.connection import Connection
 from mcp.server.context import (
@@ -24,17 +25,10 @@ from mcp.server.context import (
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.models import InitializationOptions
-from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
     ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     INTERNAL_ERROR,
@@ -51,17 +45,21 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.conversations import HttpConversation, conversation_of
 from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
+from toolfold.serve.mcp.client_channels import SessionChannel, StreamChannel, ask, tell
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
 from toolfold.serve.principals import Principal, principal_of
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.relay import can
 from toolfold.tool import Json, is_object
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
 
 __all__ = ["Downstream", "make_server"]
 
@@ -69,92 +67,14 @@ _log = logging.getLogger(__name__)
 _STATE = "toolfold.client"
 _STREAMS_AT_MOST = 1024
 _requests = count()
-_NEEDS = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
 _REMOVED = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """What 2026-07-28 no longer has: the library says so."""
-_EVENTS = {
-    "tools": ToolsListChanged,
-    "prompts": PromptsListChanged,
-    "resources": ResourcesListChanged,
-}
-
 Context: TypeAlias = ServerRequestContext[Any, Any]
-
-
-class _Message(BaseModel):
-    """A request or a notification that goes out as it is."""
-
-    method: str
-    params: dict[str, Any] | None = None
-
-
-class _Anything(BaseModel):
-    """A result that is taken as it is."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 def connection_of(context: Context) -> Connection:
     """Return the connection of a request. The library keeps it, but not in the open."""
     return context.session._connection  # pyright: ignore[reportPrivateUsage]
-
-
-async def _ask(session: ServerSession, method: str, params: Params, related: Any) -> dict[str, Any]:
-    metadata = None if related is None else ServerMessageMetadata(related_request_id=related)
-    message = _Message(method=method, params=dict(params) or None)
-    answer = await session.send_request(cast("Any", message), _Anything, metadata=metadata)
-    return answer.model_dump(mode="json")
-
-
-async def _tell(session: ServerSession, method: str, params: Params, related: Any = None) -> None:
-    message = _Message(method=method, params=dict(params) or None)
-    await session.send_notification(cast("Any", message), related)
-
-
-class _Back:
-    """Reaches a client of an older revision outside its requests."""
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-
-    async def list_changed(self, kind: ListKind) -> None:
-        await _tell(self._session, f"notifications/{kind}/list_changed", {})
-
-    async def updated(self, uri: str) -> None:
-        await _tell(self._session, "notifications/resources/updated", {"uri": uri})
-
-    async def log(self, params: Params) -> None:
-        await _tell(self._session, "notifications/message", params)
-
-    async def ask(self, method: str, params: Params) -> dict[str, Json] | None:
-        capabilities = self._session.client_capabilities
-        known = capabilities.model_dump(by_alias=True, exclude_none=True) if capabilities else {}
-        if not can(known, _NEEDS[method]):
-            return None
-        return await _ask(self._session, method, params, None)
-
-
-class _Stream:
-    """Reaches a client of 2026-07-28 on the stream that it listens on."""
-
-    def __init__(self) -> None:
-        self.bus = InMemorySubscriptionBus()
-
-    async def list_changed(self, kind: ListKind) -> None:
-        await self.bus.publish(_EVENTS[kind]())
-
-    async def updated(self, uri: str) -> None:
-        await self.bus.publish(ResourceUpdated(uri=uri))
-
-    async def log(self, params: Params) -> None:
-        """This revision has log messages only within requests."""
-
-    async def ask(self, method: str, params: Params) -> dict[str, Json] | None:
-        """This revision has no questions outside requests."""
 
 
 class ClientRequest:
@@ -212,7 +132,7 @@ class ClientRequest:
 
     async def ask(self, method: str, params: Params) -> dict[str, Json]:
         """Ask the client in the middle of its request."""
-        return await _ask(self._context.session, method, params, self._context.request_id)
+        return await ask(self._context.session, method, params, self._context.request_id)
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Report progress."""
@@ -223,7 +143,7 @@ class ClientRequest:
         wanted = self.log_level if self.is_modern else self.log_level or "debug"
         if wanted is not None and reaches(params.get("level"), wanted):
             session = self._context.session
-            await _tell(session, "notifications/message", params, self._context.request_id)
+            await tell(session, "notifications/message", params, self._context.request_id)
 
     async def close_stream(self) -> None:
         """Close the stream of the request, where the client comes back for the rest."""
@@ -242,6 +162,7 @@ class Downstream:
     def __init__(self, gateway: Gateway, local: Principal) -> None:
         self._gateway = gateway
         self._local = local
+        gateway.doors.append(self)
         self._streams = 0
         self._pipe = HttpConversation(f"2026:{uuid.uuid4().hex}", is_known=True)
         self._answers: dict[str, Callable[[ClientRequest], Awaitable[dict[str, Json]]]] = {
@@ -287,6 +208,18 @@ class Downstream:
             result = {key: value for key, value in result.items() if key != "resultType"}
         return result
 
+    def prepared(self, config: GatewayConfig) -> Callable[[], None]:
+        """Return what has clients over standard input and output be who they are by now."""
+        serve = config.serve
+        local = replace(self._local, read_only=serve.read_only, rate_limit=serve.rate_limit)
+        return lambda: self._keep_to(local)
+
+    def _keep_to(self, local: Principal) -> None:
+        before, self._local = self._gateway.narrowed(self._local), local
+        for client in self._gateway.clients:
+            if client.principal == before:
+                client.principal = self._gateway.narrowed(local)
+
     def _principal(self, context: Context) -> Principal:
         request = context.request
         found = self._local if request is None else principal_of(request.scope)
@@ -303,7 +236,7 @@ class Downstream:
         if client is None:
             key = connection.session_id or uuid.uuid4().hex
             client = ConnectedClient(
-                key, self._principal(context), _Back(context.session), is_modern=False
+                key, self._principal(context), SessionChannel(context.session), is_modern=False
             )
             capabilities = context.session.client_capabilities
             if capabilities is not None:
@@ -320,9 +253,9 @@ class Downstream:
             if context.method == "notifications/initialized":
                 client = self._client(context)
                 if can(client.capabilities, "roots"):
-                    self._gateway.roots_changed(client)
+                    self._gateway.news.roots_changed(client)
             elif context.method == "notifications/roots/list_changed":
-                self._gateway.roots_changed(self._client(context))
+                self._gateway.news.roots_changed(self._client(context))
         return done
 
     # ---- tools
@@ -397,7 +330,7 @@ class Downstream:
         level = exchange.params.get("level")
         if level not in LEVELS or exchange.client is None:
             raise MCPError(INVALID_PARAMS, "there is no such level")
-        self._gateway.set_level(exchange.client, level)
+        self._gateway.news.set_level(exchange.client, level)
         return {}
 
     async def _listen(self, context: Context) -> HandlerResult:
@@ -409,7 +342,7 @@ class Downstream:
         if self._streams >= _STREAMS_AT_MOST:
             raise MCPError(INTERNAL_ERROR, "too many streams")
         principal = self._principal(context)
-        stream = _Stream()
+        stream = StreamChannel()
         client = ConnectedClient(self._conversation(context).key, principal, stream, is_modern=True)
         client.known["tools"] = (await self._gateway.view(principal)).digest
         for kind in ("resources", "prompts"):

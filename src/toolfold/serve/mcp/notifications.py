@@ -165,3 +165,22 @@ class Notifications:
         client = self._clients.only(key)
         if client is not None and self._sees(client, server):
             self._start(client.log(params))
+
+    # ---- what clients want of servers
+
+    def set_level(self, client: ConnectedClient, level: str) -> None:
+        """From now on, a client wants log messages of this level on."""
+        client.level = level
+        mildest = self._clients.mildest_level
+        if mildest is not None:
+            for upstream in self._pool.all:
+                upstream.wishes.set_level(mildest)
+
+    def roots_changed(self, client: ConnectedClient) -> None:
+        """A client's folders changed, or became known."""
+        for upstream in self._pool.all:
+            # Folders of one among several clients are no business of a server that all share.
+            if upstream.client == client.key or (
+                upstream.client is None and len(self._clients) == 1
+            ):
+                upstream.wishes.roots_changed()

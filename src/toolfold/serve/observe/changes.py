@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
+from contextvars import ContextVar
 
 from toolfold._bounds import one_line
 from toolfold.serve.observe.audit import AuditLog, ChangeRecord
+from toolfold.serve.principals import LOCAL
 
-__all__ = ["ChangeLog"]
+__all__ = ["ASKED_BY", "ChangeLog"]
 
 _log = logging.getLogger(__name__)
 
 _DETAIL_LIMIT = 500
+
+
+ASKED_BY: ContextVar[str] = ContextVar("asked_by", default=LOCAL.name)
+"""Who asks for the change that is being made."""
 
 
 class ChangeLog:
@@ -31,7 +37,6 @@ class ChangeLog:
         target: str,
         detail: str = "",
         *,
-        principal: str = "local",
         refused: bool = False,
     ) -> None:
         """Take note of a change.
@@ -40,10 +45,9 @@ class ChangeLog:
             verb: What was done.
             target: To what.
             detail: What came of it.
-            principal: Who did it.
             refused: Whether it was tried in vain.
         """
-        outcome = "refused" if refused else "ok"
+        outcome, principal = "refused" if refused else "ok", ASKED_BY.get()
         record = ChangeRecord(time.time(), principal, verb, target, outcome, detail)
         said = one_line(f"{verb} {target}", 200)
         more = f": {one_line(detail, _DETAIL_LIMIT)}" if detail else ""

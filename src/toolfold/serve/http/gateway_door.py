@@ -1,0 +1,75 @@
+"""The door of a gateway over HTTP while the configuration changes: whom it lets in from now on.
+
+Whose token is gone, or another, is let in no more, and what they have open ends at once:
+sessions, streams and requests under way. For everybody else nothing is interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from toolfold.serve.http.conversations import ConversationDoor
+from toolfold.serve.http.events import ResumableSessions
+from toolfold.serve.http.guard import DoorRules, Guard
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.gateway import Gateway
+
+__all__ = ["GatewayDoor"]
+
+_log = logging.getLogger(__name__)
+
+
+class GatewayDoor:
+    """Gives the parts of the door other rules.
+
+    Args:
+        gateway: The gateway behind it.
+        guard: Whom it lets in.
+        sessions: The sessions that are open.
+        conversations: The conversations that are kept.
+        host: The host that it is bound to.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        guard: Guard,
+        sessions: ResumableSessions,
+        conversations: ConversationDoor,
+        host: str,
+    ) -> None:
+        self._gateway = gateway
+        self._guard = guard
+        self._sessions = sessions
+        self._conversations = conversations
+        self._host = host
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def prepared(self, config: GatewayConfig) -> Callable[[], None]:
+        """Return what has the door keep to a configuration.
+
+        Raises:
+            ConfigError: A token cannot be used, or none guards an address others reach.
+        """
+        rules = DoorRules.of(config.serve, self._host)
+        return lambda: self._keep_to(rules)
+
+    def _keep_to(self, rules: DoorRules) -> None:
+        before, self._guard.rules = self._guard.rules, rules
+        gone = rules.revoked(before)
+        for client in self._gateway.clients:
+            principal = rules.principal(client.principal.name)
+            if principal is not None and client.principal.name not in gone:
+                client.principal = self._gateway.narrowed(principal)
+        if gone:
+            _log.info("let in no more: %s", ", ".join(sorted(gone)))
+            self._guard.end(gone)
+            self._conversations.drop(gone)
+            task = asyncio.get_running_loop().create_task(self._sessions.end(gone))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)

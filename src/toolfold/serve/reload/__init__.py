@@ -1,0 +1,1 @@
+"""The configuration read again while the gateway runs."""

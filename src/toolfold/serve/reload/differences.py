@@ -1,0 +1,180 @@
+"""What is different between two configurations, and what of it a running gateway takes up.
+
+Pure: two configurations in, one answer out. What widens, such as a new server, a token or a
+pattern that lets more in, is said by name: whoever reads the log sees what a file now permits.
+What cannot be changed while running stays as it was, and is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.config.serve_settings import ServeSettings, Token
+    from toolfold.sources.mcp.server import Server
+
+__all__ = ["Differences", "difference", "taken_up"]
+
+LIVE = frozenset({
+    "mode", "tokens", "read_only", "rate_limit", "context_length", "destructive", "drain", "wait",
+    "body_limit", "request_timeout", "allowed_hosts", "allowed_origins", "admin",
+})  # fmt: skip
+"""The keys under `serve` that a running gateway takes up."""
+
+FIXED_SETTINGS = frozenset({"bridge_prefix", "cache_dir", "memory"})
+"""The keys under `tools: tool_search:` that it does not."""
+
+_STRICTNESS = ("refuse", "ask", "allow")
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What is different in a new configuration."""
+
+    added: tuple[str, ...] = ()
+    """Servers that are new."""
+
+    removed: tuple[str, ...] = ()
+    """Servers that are there no more, or left out."""
+
+    changed: tuple[str, ...] = ()
+    """Servers that are reached, started or bounded otherwise."""
+
+    tokens: tuple[str, ...] = ()
+    """Tokens that are new, gone or changed."""
+
+    settings: tuple[str, ...] = ()
+    """Other keys that are taken up."""
+
+    needs_restart: tuple[str, ...] = ()
+    """Keys that are not: they count from the next start on."""
+
+    widened: tuple[str, ...] = ()
+    """What permits more than before, as clauses."""
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+
+def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
+    """Return what is different in a new configuration."""
+    before, after = _by_name(old.servers), _by_name(new.servers)
+    kept = [name for name in after if name in before]
+    tokens_before = {token.name: token for token in old.serve.tokens}
+    tokens_after = {token.name: token for token in new.serve.tokens}
+    serve = [key for key in _differing(old.serve, new.serve) if key != "tokens"]
+    folding = list(_differing(old.settings, new.settings))
+    sources = [key for key in ("functions", "apis") if getattr(old, key) != getattr(new, key)]
+    return Differences(
+        added=tuple(name for name in after if name not in before),
+        removed=tuple(name for name in before if name not in after),
+        changed=tuple(name for name in kept if not _is_same(before[name], after[name])),
+        tokens=tuple(
+            name
+            for name in {**tokens_before, **tokens_after}
+            if tokens_before.get(name) != tokens_after.get(name)
+        ),
+        settings=(
+            *(f"serve.{key}" for key in serve if key in LIVE),
+            *(f"tools.tool_search.{key}" for key in folding if key not in FIXED_SETTINGS),
+        ),
+        needs_restart=(
+            *(f"serve.{key}" for key in serve if key not in LIVE),
+            *(f"tools.tool_search.{key}" for key in folding if key in FIXED_SETTINGS),
+            *("openapi" if key == "apis" else key for key in sources),
+        ),
+        widened=tuple(_widened(old, new)),
+    )
+
+
+def taken_up(old: GatewayConfig, new: GatewayConfig) -> GatewayConfig:
+    """Return what a running gateway goes on with: the new, but for what cannot be changed."""
+    serve = {key: getattr(old.serve, key) for key in _names(old.serve) if key not in LIVE}
+    settings = {key: getattr(old.settings, key) for key in FIXED_SETTINGS}
+    return replace(
+        new,
+        serve=replace(new.serve, **serve),
+        settings=replace(new.settings, **settings),
+        functions=old.functions,
+        apis=old.apis,
+    )
+
+
+def _names(settings: Any) -> list[str]:
+    return [field.name for field in fields(settings) if field.init]
+
+
+def _differing(old: Any, new: Any) -> Iterator[str]:
+    return (key for key in _names(old) if getattr(old, key) != getattr(new, key))
+
+
+def _by_name(servers: Sequence[Server]) -> dict[str, Server]:
+    return {server.name: server for server in servers}
+
+
+def _is_same(one: Server, other: Server) -> bool:
+    return one == other and str(one.problem) == str(other.problem)
+
+
+# ---- what permits more than before
+
+
+def _widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
+    before = _by_name(old.servers)
+    for server in new.servers:
+        known = before.get(server.name)
+        if known is None:
+            yield f"server {server.name!r} is new"
+        elif server.problem is None and not _is_same(known, server):
+            yield from _wider_server(known, server)
+    yield from _wider_serve(old.serve, new.serve)
+    tokens = {token.name: token for token in old.serve.tokens}
+    for token in new.serve.tokens:
+        if token.name not in tokens:
+            yield f"token {token.name!r} is new"
+        else:
+            yield from _wider_token(tokens[token.name], token)
+
+
+def _wider_server(old: Server, new: Server) -> Iterator[str]:
+    how = ("transport", "command", "args", "env", "cwd", "url", "headers")
+    other = [key for key in how if getattr(old, key) != getattr(new, key)]
+    if other or old.problem is not None:
+        yield f"server {new.name!r} is reached otherwise ({', '.join(other) or 'it was broken'})"
+    yield from _wider_patterns(f"server {new.name!r}", old, new)
+
+
+def _wider_token(old: Token, new: Token) -> Iterator[str]:
+    whose = f"token {new.name!r}"
+    if (old.env, old.sha256) != (new.env, new.sha256):
+        yield f"{whose} is another one"
+    if old.read_only and not new.read_only:
+        yield f"{whose} is no longer read-only"
+    yield from _wider_patterns(whose, old, new)
+
+
+def _wider_patterns(whose: str, old: Server | Token, new: Server | Token) -> Iterator[str]:
+    more = [pattern for pattern in new.allow if pattern not in old.allow]
+    if more and "*" not in old.allow:
+        yield f"{whose} is allowed {', '.join(map(repr, more))}"
+    less = [pattern for pattern in old.deny if pattern not in new.deny]
+    if less:
+        yield f"{whose} is no longer denied {', '.join(map(repr, less))}"
+
+
+def _wider_serve(old: ServeSettings, new: ServeSettings) -> Iterator[str]:
+    if old.read_only and not new.read_only:
+        yield "`serve.read_only` is off"
+    if _STRICTNESS.index(new.destructive) > _STRICTNESS.index(old.destructive):
+        yield f"`serve.destructive` is {new.destructive!r}"
+    if old.tokens and not new.tokens:
+        yield "there are no tokens any more: whoever reaches the address is let in"
+    for key in ("allowed_hosts", "allowed_origins"):
+        more = [name for name in getattr(new, key) if name not in getattr(old, key)]
+        if more:
+            yield f"`serve.{key}` has {', '.join(map(repr, more))}"
+    if new.admin not in ("off", old.admin):
+        yield "`serve.admin` is on, or another token"

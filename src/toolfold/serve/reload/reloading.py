@@ -1,0 +1,217 @@
+"""A configuration read again, and taken up by the gateway that runs.
+
+By the rules of a start: the same reader, the same checks, the same refusals. Everything that
+can be refused is refused before anything is changed, so a file that cannot be used leaves all
+as it was, and that is said in the log, in the status and to whoever asked. One reload runs at
+a time; what is the same in the file is not touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.redact import Redactor
+from toolfold.serve.catalog.server_set import check_names
+from toolfold.serve.control.messages import ControlError
+from toolfold.serve.control.moments import moment
+from toolfold.serve.reload.config_file import ConfigFile
+from toolfold.serve.reload.differences import Differences, difference, taken_up
+from toolfold.serve.reload.watching import watch
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.gateway import Gateway
+    from toolfold.serve.observe.changes import ChangeLog
+    from toolfold.tool import Json
+
+__all__ = ["Reloading"]
+
+_log = logging.getLogger(__name__)
+
+
+class Reloading:
+    """Reads a gateway's configuration again.
+
+    Args:
+        gateway: The gateway.
+        load: Reads the configuration as it was read at the start.
+        changes: Takes note of what is changed.
+        redactor: Is told the secrets of what is read.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        load: Callable[[], GatewayConfig],
+        changes: ChangeLog,
+        redactor: Redactor,
+    ) -> None:
+        self._gateway = gateway
+        self._load = load
+        self._changes = changes
+        self._redactor = redactor
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        # The file's own words, before anything was held on to: what is found different is
+        # what is different in the file.
+        self._last_read = gateway.config
+        path = gateway.config.path
+        self._file = None if path is None else ConfigFile(path.absolute())
+        self.problem: str | None = None
+        """Why the file as it is cannot be used; None where it is what runs."""
+        self.at: float | None = None
+        """When it was last taken up, in seconds since 1970."""
+
+    # ---- who asks
+
+    async def verb(self, arguments: Mapping[str, Json]) -> Json:
+        """Answer the verb `reload`."""
+        try:
+            return _told(await self.reload())
+        except ToolfoldError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            raise ControlError("broken", f"{error.message}{hint}") from None
+
+    def soon(self, by: str) -> None:
+        """Read it again, soon, for somebody who waits for no answer."""
+        task = asyncio.get_running_loop().create_task(self._quietly(by))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def watch(self) -> None:
+        """Read it again whenever the file changes."""
+        if self._file is None:
+            _log.warning("there is no configuration file to watch")
+            return
+        task = asyncio.get_running_loop().create_task(
+            watch(self._file, lambda: self._quietly("the file was changed"))
+        )
+        self._tasks.add(task)
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _quietly(self, by: str) -> None:
+        try:
+            await self.reload(by)
+        except ToolfoldError:
+            pass  # it has been said
+        except Exception:
+            _log.exception("the configuration could not be read again")
+
+    # ---- what happens
+
+    async def reload(self, by: str = "it was asked for") -> Differences:
+        """Read the configuration again and take it up; return what was different.
+
+        Args:
+            by: Why, as a clause for the log.
+
+        Raises:
+            ToolfoldError: It cannot be used; all stays as it was.
+        """
+        async with self._lock:
+            try:
+                new = await asyncio.to_thread(self._read)
+                found = difference(self._last_read, new)
+                apply = self._prepared(new)
+            except ToolfoldError as error:
+                self._refused(error)
+                raise
+            # From here on nothing is refused, and nothing waits: nobody sees a half of it.
+            apply()
+            self._last_read = new
+            self.problem, self.at = None, time.time()
+            self._tell(found, by)
+            return found
+
+    def _read(self) -> GatewayConfig:
+        if self._file is None:
+            raise ConfigError(
+                "the gateway was started without a configuration file",
+                hint="restart it with --config FILE",
+            )
+        self._file.check()
+        new = self._load()
+        if new.path is None or new.path.absolute() != self._file.path:
+            raise ConfigError(
+                f"another file would be read by now: `{new.path}`",
+                hint="restart the gateway, or name the file with --config",
+            )
+        return new
+
+    def _prepared(self, new: GatewayConfig) -> Callable[[], None]:
+        """Check all that can be refused, and return what takes a configuration up."""
+        gateway = self._gateway
+        config = taken_up(gateway.config, new)
+        check_names(config.servers, gateway.pool.others)
+        apply_doors = [door.prepared(config) for door in gateway.doors]
+        tokens = (os.environ.get(token.env, "") for token in config.serve.tokens if token.env)
+        self._redactor.learn([*config.secrets, *filter(None, tokens)])
+
+        def apply() -> None:
+            gateway.adopt(config)
+            for apply_door in apply_doors:
+                apply_door()
+
+        return apply
+
+    def _refused(self, error: ToolfoldError) -> None:
+        self.problem = self._redactor.redact(error.message)
+        hint = f" ({error.hint})" if error.hint else ""
+        _log.error("the configuration stays as it was: %s%s", error.message, hint)
+        self._changes.note("reload", self._name, error.message, refused=True)
+
+    def _tell(self, found: Differences, by: str) -> None:
+        for note in self._last_read.notes if found else ():
+            _log.warning("%s", note)
+        for clause in found.widened:
+            _log.warning("the configuration permits more than before: %s", clause)
+        for key in found.needs_restart:
+            _log.warning("`%s` was changed and counts from the next start on", key)
+        detail = "; ".join(
+            f"{what}: {', '.join(names)}"
+            for what, names in (
+                ("added", found.added),
+                ("removed", found.removed),
+                ("changed", found.changed),
+                ("tokens", found.tokens),
+                ("settings", found.settings),
+                ("needs a restart", found.needs_restart),
+                ("widened", found.widened),
+            )
+            if names
+        )
+        self._changes.note("reload", self._name, f"{by}; {detail or 'nothing is different'}")
+
+    @property
+    def _name(self) -> str:
+        return "" if self._file is None else str(self._file.path)
+
+    @property
+    def status(self) -> dict[str, Json]:
+        """What the status says of it."""
+        at = None if self.at is None else moment(self.at)
+        return {"config_problem": self.problem, "reloaded": at}
+
+
+def _told(found: Differences) -> Json:
+    return {
+        "servers": {
+            "added": list(found.added),
+            "removed": list(found.removed),
+            "changed": list(found.changed),
+        },
+        "tokens": list(found.tokens),
+        "settings": list(found.settings),
+        "needs_restart": list(found.needs_restart),
+        "widened": list(found.widened),
+    }
