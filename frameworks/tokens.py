@@ -13,13 +13,15 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "frameworks"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "frameworks"), str(ROOT / "tests"), str(ROOT)]
 
+from bench.results import keep, now  # noqa: E402
 from world import FOLD, ModelServer, World, asked, says  # noqa: E402
 
 from toolfold import estimate  # noqa: E402
@@ -155,6 +157,8 @@ COUNTED = (pydantic_ai, langchain, openai_agents, google_adk, haystack)
 def table(environments: Path) -> None:
     """Print the table."""
     ways = ("listed", "own", "ours")
+    started = time.perf_counter()
+    rows: list[dict[str, Any]] = []
     print("| framework | all listed | its own search | toolfold |\n|---|---:|---:|---:|")
     for each in COUNTED:
         name = each.__name__
@@ -166,6 +170,11 @@ def table(environments: Path) -> None:
         costs = json.loads(ran.stdout.splitlines()[-1])
         cells = [f"{costs[way][1]:,} in {costs[way][0]}" if way in costs else "" for way in ways]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        tokens = {f"tokens {way}": costs[way][1] for way in ways if way in costs}
+        requests = {f"requests {way}": costs[way][0] for way in ways if way in costs}
+        rows.append({"framework": name, **tokens, **requests})
+    title = "Tokens of one task among 207 tools: all listed, the framework's own search, ours"
+    keep(now("frameworks-tokens", title, "make recall", rows, started))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-__all__ = ["Found", "document", "serve", "timed"]
+__all__ = ["Found", "definitions", "document", "serve", "timed"]
 
 Tool = dict[str, Any]
 
@@ -51,6 +51,15 @@ def document(tool: Tool) -> str:
         if hasattr(schema, "get"):
             parts.append(str(schema.get("description") or ""))
     return " ".join(parts)
+
+
+def definitions(tools: Sequence[Tool]) -> int:
+    """Return how long the definitions of tools are, as a model's list has them."""
+    keys = ("name", "description", "parameters")
+    listed = [
+        {"type": "function", "function": {key: tool.get(key) for key in keys}} for tool in tools
+    ]
+    return len(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
 
 
 def serve(load: Callable[[Sequence[Tool], int], Callable[[str], Found]]) -> None:
