@@ -117,6 +117,8 @@ def command(
       toolfold eval my-tools/ --prefetch
       toolfold eval my-tools/ --history train
     """
+    if history is not None and (page or plot):
+        raise click.UsageError("--page and --plot show no history: leave them or --history out")
     _keep_history(folders, history, (queries, seed), keep, config)
     if history is not None:
         _measure_history(folders, history, (queries, split, limit, seed), config, floor, as_json)

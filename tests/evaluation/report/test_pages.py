@@ -548,3 +548,10 @@ def test_a_page_that_cannot_be_written_is_an_error_with_its_name() -> None:
 
     assert ran.exit_code == 2
     assert "error: cannot write `no/p`: No such file or directory" in ran.stderr
+
+
+def test_a_page_of_what_it_does_not_show_is_refused() -> None:
+    ran = CliRunner().invoke(main, ["eval", "--history", "60%", "--page", "page.html"])
+
+    assert ran.exit_code == 2
+    assert "--page and --plot show no history" in ran.stderr
