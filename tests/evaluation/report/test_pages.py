@@ -314,6 +314,20 @@ def test_a_stranger_text_is_inert_wherever_it_stands() -> None:
         assert "<script>alert(2)</script>" in page.words
 
 
+def test_a_stranger_text_of_megabytes_takes_its_share_and_no_more() -> None:
+    long = "x " * 1_000_000
+    huge = measured(
+        long, "folded", 9, problems=(long,), invented=(long,), tools_run=(long,), success=False
+    )
+    said = (UserMessage(long), ModelMessage(long, (Call(long, long),)), ResultMessage(long))
+    run = Run(long, "folded", 1, long, turns=(TurnRecord(long, messages=said),), error=long)
+
+    page = report_html([huge], title=long, notes=[long], command=long, transcript=lambda _: run)
+
+    assert len(page) < 100_000
+    assert len(eval_html({long: [row(long, 0.5)]})) < 100_000
+
+
 # ---- replay
 
 

@@ -83,7 +83,7 @@ def bar_chart(
 
 
 def _group(name: str, bars: Sequence[ChartBar], tones: Mapping[str, int], longest: float) -> Markup:
-    head = element("th", name, scope="rowgroup", colspan=3, class_="group")
+    head = element("th", breakable(name), scope="rowgroup", colspan=3, class_="group")
     return element(
         "tbody",
         element("tr", head) if name else None,
@@ -208,7 +208,8 @@ def _legend(names: Sequence[str]) -> Markup:
                     height=12,
                     aria_hidden="true",
                 ),
-                f" {name}",
+                " ",
+                breakable(name),
             )
             for i, name in enumerate(names)
         ],
