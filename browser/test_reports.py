@@ -133,6 +133,17 @@ def no_scripts(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.parametrize("name", ["ab", "eval", "replay", "growth", "hostile"])
+def test_a_page_fits_a_sheet_of_paper(page: Page, pages: Path, name: str) -> None:
+    page.set_viewport_size({"width": 690, "height": 1_000})  # A4 less its margins
+    page.emulate_media(media="print", color_scheme="dark")
+    page.goto((pages / f"{name}.html").as_uri())
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= 690
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
+
+
 def test_nothing_is_missing_where_no_script_runs_and_on_paper(
     no_scripts: Page, pages: Path
 ) -> None:
