@@ -48,7 +48,7 @@ _SEEN = ("metatool",)
 """Sets that the weights were trained on, or on their like."""
 _BESIDE = "beside-"
 _ALL = "python -m bench beside"
-_DRAWN = ("tokens", "conversation", "trips", "frameworks-tokens", "frameworks-recall")
+_DRAWN = ("tokens", "conversation", "trips", "search", "frameworks-tokens")
 """Parts that have a place of their own on the page."""
 
 
@@ -349,7 +349,7 @@ def _missing(results: Mapping[str, Kept]) -> Markup | None:
 def _more(results: Mapping[str, Kept]) -> tuple[Markup, ...]:
     parts: list[Markup] = []
     for part, found in results.items():
-        if part in (*_DRAWN, "search") or part.startswith(_BESIDE) or not found.rows:
+        if part in _DRAWN or part.startswith(_BESIDE) or not found.rows:
             continue
         drawn = figure(table_of(found.title, list(found.rows)), found.command)
         when = f"{part}: {found.title} ({found.made} UTC, {found.seconds:.0f} s)"

@@ -162,7 +162,11 @@ def table(environments: Path) -> None:
     print("| framework | all listed | its own search | toolfold |\n|---|---:|---:|---:|")
     for each in COUNTED:
         name = each.__name__
-        command = [str(environments / name / "bin" / "python"), __file__, name]
+        python = environments / name / "bin" / "python"
+        if not python.exists():
+            print(f"{name}: not installed, `make adapter-{name}` does it", file=sys.stderr)
+            continue
+        command = [str(python), __file__, name]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
             print(f"{name}: {ran.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
