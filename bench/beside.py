@@ -5,7 +5,9 @@
 
 Dev requests as people and as models put them, 200 of each set at most; a request is searched for
 need by need, five hits each. Tokens are characters over four of what a model then reads: the
-answer, and where a peer puts what it found into the model's list, these definitions. False hits
+answer, and where a peer puts what it found into the model's list, these definitions. Trips are
+those before a right tool that was found can be called: its search, and asking what it takes where
+no model has read that by then. False hits
 are requests that no tool serves and that get a hit all the same, by the size of the catalog.
 """
 
@@ -22,11 +24,12 @@ from bench import data
 from bench.figures import sized
 from bench.peers.peers import PEERS, Peer, PeerUnavailableError
 from bench.progress import Progress
-from toolfold import Settings
+from toolfold import Answer, Session, Settings
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
 from toolfold.evaluation import Corpus, load_corpus, measure_answers
 from toolfold.evaluation.measure import interval_of, recall_of_needs
+from toolfold.prompts import TOOL_SEARCH
 
 __all__ = ["OURS", "beside"]
 
@@ -53,6 +56,7 @@ class _Asked(NamedTuple):
 
     names: tuple[str, ...]
     characters: int
+    ready: tuple[str, ...]
     ms: float
 
 
@@ -138,7 +142,10 @@ def _ours(_: str, catalog: Catalog, needs: Sequence[str]) -> list[_Asked]:
         started = time.perf_counter()
         hits = bridge.search(need, _HITS)
         ms = (time.perf_counter() - started) * 1e3
-        asked.append(_Asked(tuple(hit.name for hit in hits), 0, ms))
+        answer = bridge.resolve(TOOL_SEARCH, {"query": need}, Session())
+        shown = answer.hits if isinstance(answer, Answer) else ()
+        ready = tuple(hit.name for hit in shown if hit.shown == "signature")
+        asked.append(_Asked(tuple(hit.name for hit in hits), 0, ready, ms))
     return asked
 
 
@@ -147,7 +154,9 @@ def _theirs(name: str, catalog: Catalog, needs: Sequence[str]) -> list[_Asked]:
         results = peer.search(needs)
     return [
         _Asked(*told)
-        for told in zip(results.names, results.characters, results.ms["search"], strict=True)
+        for told in zip(
+            results.names, results.characters, results.ready, results.ms["search"], strict=True
+        )
     ]
 
 
@@ -174,8 +183,23 @@ def _found(name: str, corpus: Corpus, answers: Answers) -> Row:
         "low": round(low, 3),
         "high": round(high, 3),
         "tokens": round(tokens) or None,
+        "trips": _trips(corpus, told) if round(tokens) else None,
         "p50 ms": round(median(asked.ms for own in told for asked in own), 3),
     }
+
+
+def _trips(corpus: Corpus, told: Sequence[Sequence[_Asked]]) -> float | None:
+    """Return the round trips before a right tool that was found can be called.
+
+    A search is one, and where a model has not read what the tool takes, asking for that another.
+    """
+    found: list[int] = []
+    for request, own in zip(corpus.requests, told, strict=True):
+        right = request.gold.union(*request.alternatives)
+        named = {name for asked in own for name in asked.names[:_HITS]} & right
+        ready = {name for asked in own for name in asked.ready}
+        found += [1 if name in ready else 2 for name in named]
+    return round(fmean(found), 3) if found else None
 
 
 def _not_there(name: str, corpus: Corpus, answers: Answers) -> Row:

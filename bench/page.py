@@ -66,7 +66,7 @@ def bench_html(results: Mapping[str, Kept]) -> str:
         ReportSection("What is found", _recall(systems)),
         ReportSection("What is not there", _false_hits(systems)),
         ReportSection("Tokens", _tokens(systems, results)),
-        ReportSection("Round trips", _trips(results)),
+        ReportSection("Round trips", _trips(systems, results)),
         ReportSection("Time", _time(systems, results)),
     ]
     if missing := _missing(results):
@@ -278,8 +278,16 @@ def _tokens(
     return tuple(parts)
 
 
-def _trips(results: Mapping[str, Kept]) -> tuple[Markup, ...]:
+def _trips(systems: Mapping[str, Sequence[Row]], results: Mapping[str, Kept]) -> tuple[Markup, ...]:
     parts: list[Markup] = []
+    searched = [
+        ChartBar(NAMES[name], value, f"{value:.2f}")
+        for name, rows in systems.items()
+        if (value := _mean(rows, "trips")) is not None
+    ]
+    if searched:
+        title = "Round trips before a tool that a search found can be called, no tool named ahead"
+        parts.append(figure(bar_chart(title, searched, marked=(OURS,)), _ALL))
     if found := results.get("trips"):
         bars = [ChartBar(row["what"], row["a need"], f"{row['a need']:.2f}") for row in found.rows]
         title = "Round trips more than unfolded, for each tool that a conversation needs"

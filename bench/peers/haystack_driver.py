@@ -40,7 +40,7 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
         tool: Any = next(iter(run))
         text, bridge_ms = timed(lambda: tool.invoke(tool_keywords=query))
         read = len(text) + definitions([by_name[name] for name in names])
-        return Found(names, {"search": search_ms, "bridge": bridge_ms}, read)
+        return Found(names, {"search": search_ms, "bridge": bridge_ms}, read, names)
 
     return search
 

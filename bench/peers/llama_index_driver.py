@@ -33,7 +33,7 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
     def search(query: str) -> Found:
         found, ms = timed(lambda: retriever.retrieve(query))
         names = [tool.metadata.name or "" for tool in found]
-        return Found(names, {"search": ms}, definitions([by_name[name] for name in names]))
+        return Found(names, {"search": ms}, definitions([by_name[name] for name in names]), names)
 
     return search
 

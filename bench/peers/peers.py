@@ -61,6 +61,9 @@ class Results:
     characters: tuple[int, ...] = ()
     """The length of each answer as a model reads it; 0 where there is none."""
 
+    ready: tuple[tuple[str, ...], ...] = ()
+    """The tools of each answer that a model can call at once, having read their parameters."""
+
 
 def install(name: str, home: Path = _HOME) -> Path:
     """Return the Python of a peer's environment, made now unless it is there.
@@ -156,6 +159,7 @@ class Peer:
                 if key.startswith("ms_")
             },
             characters=tuple(answer["characters"]),
+            ready=tuple(tuple(names) for names in answer["ready"]),
         )
 
     def close(self) -> None:

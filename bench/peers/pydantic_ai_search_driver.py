@@ -31,7 +31,9 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
     def search(query: str) -> Found:
         found, ms = timed(lambda: list(keywords_search_fn(context, [query], defined))[:limit])
         answer = json.dumps({"discovered_tools": [{"name": name} for name in found]})
-        return Found(found, {"search": ms}, len(answer) + definitions([by_name[n] for n in found]))
+        return Found(
+            found, {"search": ms}, len(answer) + definitions([by_name[n] for n in found]), found
+        )
 
     return search
 
