@@ -57,7 +57,7 @@ format: $(READY)         ## mend what a machine can
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-bench: $(READY)          ## measure, beside Hermes and FastMCP in the same run
+bench: $(READY)          ## measure, beside every peer that can be installed, and write .bench/page.html
 	PYTHONPATH=. $(BIN)/python -m bench
 
 chaos: $(READY)          ## servers killed under load, thousands of catalogs: calls lost, memory; some minutes
@@ -78,7 +78,7 @@ interop: $(INTEROP_READY) $(PROGRAMS_READY)  ## the gateway between real clients
 interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in eight coding agents, before a scripted model; 2 GB from npm
 	$(INTEROP)/venv/bin/python -m pytest interop/test_coding_clients.py interop/test_proxy_clients.py -rs
 
-browser: $(BROWSER_READY)  ## the inspector in a real browser; skipped where none is installed
+browser: $(BROWSER_READY)  ## the inspector and the reports' pages in a real browser; skipped where none is installed
 	PYTHONPATH=. $(BROWSER)/bin/python -m pytest browser --timeout 300
 
 pictures: $(BROWSER_READY)  ## the inspector's pictures for the documentation, made in a real browser

@@ -3,9 +3,13 @@
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
                                # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
-                               # statements, against, chaos, memory, remembered, inspector
+                               # statements, against, chaos, memory, remembered, inspector, trips,
+                               # beside
+    python -m bench beside --peer minilm   # one peer of those that `beside` measures
+    python -m bench page       # nothing but the page, from what was measured before
 
-Every ratio is taken within this run, on this machine, over the same catalog and queries.
+Every ratio is taken within this run, on this machine, over the same catalog and queries. What a
+part measures is kept in `.bench/results`, and `.bench/page.html` is composed of what lies there.
 """
 
 from __future__ import annotations
@@ -25,16 +29,20 @@ from typing import Any
 from bench import data
 from bench.against import against
 from bench.asked import asked, asked_test
+from bench.beside import OURS, beside
 from bench.chaos import chaos
 from bench.figures import figures
 from bench.gateway import gateway
 from bench.inspector import inspector
 from bench.memory import KINDS
-from bench.peers.peers import Peer, PeerUnavailableError
+from bench.page import bench_html
+from bench.peers.peers import PEERS, Peer, PeerUnavailableError
 from bench.proxy import proxy
+from bench.results import FOLDER, keep, kept, now
 from bench.runtime import runtime
 from bench.statements import statements
 from bench.tokens import conversation_rows, exact_counter, why_not_exact
+from bench.trips import trips
 from toolfold import Settings, fold
 from toolfold.evaluation import LabelledRequest, load_corpus, measure
 from toolfold.evaluation.measure import percentile, recall
@@ -53,6 +61,8 @@ _TEST_SETS = (
     "metatool",
 )
 _PEERS = ("hermes", "fastmcp", "bm25s", "tantivy")
+_BESIDE = "beside"
+_PAGE = "page"
 
 
 def main() -> None:
@@ -78,10 +88,18 @@ def main() -> None:
         "memory": memory,
         "remembered": remembered,
         "inspector": inspector,
+        "trips": trips,
     }
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *parts], help="which parts to run")
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *parts, _BESIDE, _PAGE], help="which parts to run"
+    )
+    parser.add_argument(
+        "--peer", action="append", choices=(OURS, *PEERS), help="beside whom; repeatable"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="where results are kept")
+    parser.add_argument("--html", type=Path, default=FOLDER.parent / "page.html", help="the page")
     arguments = parser.parse_args()
     if note := data.missing():
         print(f"note: {note}", file=sys.stderr)
@@ -95,16 +113,51 @@ def main() -> None:
         "runtime",
         "gateway",
         "inspector",
+        "trips",
+        _BESIDE,
     ]
     results: dict[str, list[Row]] = {}
     for part in chosen:
-        results[part] = parts[part]()
+        if part == _PAGE:
+            continue
+        if part == _BESIDE:
+            results[part] = _measure_beside(arguments.peer, arguments.results)
+        else:
+            started = time.perf_counter()
+            results[part] = parts[part]()
+            made = now(part, _title(parts[part]), _command(part), results[part], started)
+            if results[part]:
+                keep(made, arguments.results)
         if not arguments.json:
-            _print(part, (parts[part].__doc__ or "").split("\n")[0], results[part])
+            title = _title(beside if part == _BESIDE else parts[part])
+            _print(part, title, results[part])
+    arguments.html.parent.mkdir(parents=True, exist_ok=True)
+    arguments.html.write_text(bench_html(kept(arguments.results)), encoding="utf-8")
+    print(f"page: {arguments.html}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(results, indent=2))
     if any(row.get("held") == "no" for rows in results.values() for row in rows):
         raise SystemExit(1)
+
+
+def _measure_beside(peers: Sequence[str] | None, folder: Path) -> list[Row]:
+    """Measure ours and the peers, keep each as soon as it is there, and return all rows."""
+    found: list[Row] = []
+    started = time.perf_counter()
+    for name, rows in beside(peers or (OURS, *PEERS)):
+        command = f"{_command(_BESIDE)} --peer {name}"
+        keep(now(f"{_BESIDE}-{name}", _title(beside), command, rows, started), folder)
+        found += rows
+        started = time.perf_counter()
+    return found
+
+
+def _title(part: Callable[..., object]) -> str:
+    return (part.__doc__ or "").split("\n")[0].rstrip(".")
+
+
+def _command(part: str) -> str:
+    return f"python -m bench {part}"
 
 
 def tokens() -> list[Row]:

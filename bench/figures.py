@@ -25,7 +25,7 @@ from toolfold.catalog import Catalog
 from toolfold.evaluation import Corpus, Result, load_corpus, measure, measure_answers
 from toolfold.tool import Tool
 
-__all__ = ["figures", "mistyped"]
+__all__ = ["figures", "mistyped", "sized"]
 
 Row = dict[str, Any]
 
@@ -126,18 +126,25 @@ def _nothing(folder: Path) -> Iterator[Corpus]:
         if tool.name not in azure.catalog
     ]
     for size in _SIZES:
-        yield _sized(azure, others, size)
+        yield sized(azure, others, size, _SUBSETS)
     yield load_corpus(folder / "github-oos")
     yield load_corpus(folder / "irrelevance")
 
 
-def _sized(corpus: Corpus, others: list[Tool], size: int) -> Corpus:
-    """Return the requests, each with a catalog of a size: drawn, and filled up with others."""
+def sized(corpus: Corpus, others: list[Tool], size: int, subsets: int) -> Corpus:
+    """Return the requests, each with a catalog of a size: drawn, and filled up with others.
+
+    Args:
+        corpus: The requests, and the catalog to draw from.
+        others: Tools that fill it up where it is too small.
+        size: How many tools.
+        subsets: How many catalogs to draw where there are more tools than that.
+    """
     own = list(corpus.catalog)
     draw = random.Random(size)
     catalogs = [
         Catalog([*draw.sample(own, min(size, len(own))), *others[: max(size - len(own), 0)]])
-        for _ in range(_SUBSETS if size < len(own) else 1)
+        for _ in range(subsets if size < len(own) else 1)
     ]
     requests = tuple(
         replace(request, catalog=catalogs[i % len(catalogs)])

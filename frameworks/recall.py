@@ -134,6 +134,9 @@ def table(environments: Path, corpora: Path) -> None:
     print(f"|---|{'---|' * len(CORPORA)}")
     for name in SEARCHES:
         home = environments / ("pydantic_ai" if name == "toolfold" else name) / "bin" / "python"
+        if not home.exists():
+            print(f"{name}: not installed, `make adapter-{name}` does it", file=sys.stderr)
+            continue
         cells = []
         for corpus in CORPORA:
             command = [str(home), __file__, name, corpus, str(corpora / corpus)]

@@ -14,13 +14,15 @@ import importlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "frameworks"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "frameworks"), str(ROOT / "tests"), str(ROOT)]
 
+from bench.results import keep, now  # noqa: E402
 from scenario import Scenario  # noqa: E402
 from world import (  # noqa: E402
     DIRECT,
@@ -126,9 +128,15 @@ OWN = {"pydantic_ai": _pydantic_ai, "haystack": _haystack, "fastmcp": _fastmcp}
 def table(environments: Path) -> None:
     """Print the table."""
     ways = ("listed", "own", "ours")
+    started = time.perf_counter()
+    rows: list[dict[str, Any]] = []
     print("| framework | all listed | its own search | toolfold |\n|---|---:|---:|---:|")
     for name in FRAMEWORKS:
-        command = [str(environments / name / "bin" / "python"), __file__, name]
+        python = environments / name / "bin" / "python"
+        if not python.exists():
+            print(f"{name}: not installed, `make adapter-{name}` does it", file=sys.stderr)
+            continue
+        command = [str(python), __file__, name]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
             print(f"{name}: {ran.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -136,6 +144,11 @@ def table(environments: Path) -> None:
         costs = json.loads(ran.stdout.splitlines()[-1])
         cells = [f"{costs[way][1]:,} in {costs[way][0]}" if way in costs else "" for way in ways]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        tokens = {f"tokens {way}": costs[way][1] for way in ways if way in costs}
+        requests = {f"requests {way}": costs[way][0] for way in ways if way in costs}
+        rows.append({"framework": name, **tokens, **requests})
+    title = "Tokens of one task among 207 tools: all listed, the framework's own search, ours"
+    keep(now("frameworks-tokens", title, "make recall", rows, started))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
         found, search_ms = timed(lambda: ranked(query))
         text, writing_ms = timed(lambda: _answer(found, tools))
         times = {"search": search_ms, "bridge": search_ms + writing_ms}
-        return Found([tool["name"] for tool in found], times, len(text))
+        names = [tool["name"] for tool in found]
+        return Found(names, times, len(text), names)
 
     return search
 

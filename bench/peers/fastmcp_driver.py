@@ -22,6 +22,9 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool as ServerTool
 from protocol import Found, Tool, serve, timed
 
+_SCHEMAS = {"inputSchema", "input_schema", "parameters"}
+"""The keys of which one holds what a tool takes."""
+
 
 def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
     """Put the tools on a server and return its search."""
@@ -50,7 +53,10 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
         names = [hit["name"] for hit in answer.structured_content["result"]]
         text = "".join(part.text for part in answer.content)
         times = {"index": index_ms, "search": search_ms, "bridge": bridge_ms}
-        return Found(names, times, len(text))
+        ready = [
+            hit["name"] for hit in answer.structured_content["result"] if _SCHEMAS & hit.keys()
+        ]
+        return Found(names, times, len(text), ready)
 
     return search
 

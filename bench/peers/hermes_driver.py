@@ -66,8 +66,11 @@ def load(tools: Sequence[Tool], limit: int) -> Callable[[str], Found]:
                 "tool_search", arguments, enabled_toolsets=enabled
             )
         )
-        names = [originals[match["name"]] for match in json.loads(text)["matches"]]
-        return Found(names, {"search": search_ms, "bridge": bridge_ms}, len(text))
+        matches = json.loads(text)["matches"]
+        names = [originals[match["name"]] for match in matches]
+        # What a match takes is told by `tool_describe`, unless it stands here.
+        ready = [originals[match["name"]] for match in matches if "parameters" in match]
+        return Found(names, {"search": search_ms, "bridge": bridge_ms}, len(text), ready)
 
     return search
 

@@ -21,8 +21,24 @@ from typing import Any, Self
 
 __all__ = ["PEERS", "Peer", "PeerUnavailableError", "Results", "clean_environment", "install"]
 
-PEERS = ("hermes", "fastmcp", "everruns", "bm25s", "tantivy")
-"""Names of the peers: two systems, the scheme of a third, then two libraries."""
+PEERS = (
+    "hermes",
+    "fastmcp",
+    "everruns",
+    "pydantic_ai_search",
+    "haystack",
+    "llama_index",
+    "bm25s",
+    "tantivy",
+    "minilm",
+)
+"""Names of the peers: two systems, the scheme of a third, three frameworks, three libraries."""
+
+_ALONE = "# alone"
+"""What the requirements begin with where each is installed without what it asks for."""
+
+_ENVIRONMENTS = {"pydantic_ai_search": "pydantic_ai"}
+"""The environment of a peer that shares one."""
 
 _HERE = Path(__file__).resolve().parent
 _HOME = _HERE.parents[1] / ".bench"
@@ -45,6 +61,9 @@ class Results:
     characters: tuple[int, ...] = ()
     """The length of each answer as a model reads it; 0 where there is none."""
 
+    ready: tuple[tuple[str, ...], ...] = ()
+    """The tools of each answer that a model can call at once, having read their parameters."""
+
 
 def install(name: str, home: Path = _HOME) -> Path:
     """Return the Python of a peer's environment, made now unless it is there.
@@ -54,6 +73,7 @@ def install(name: str, home: Path = _HOME) -> Path:
     Raises:
         PeerUnavailableError: The packages could not be installed.
     """
+    name = _ENVIRONMENTS.get(name, name)
     requirements = _HERE / f"requirements-{name}.txt"
     if not requirements.exists():
         return Path(sys.executable)
@@ -66,15 +86,16 @@ def install(name: str, home: Path = _HOME) -> Path:
     done.unlink(missing_ok=True)
     shutil.rmtree(environment, ignore_errors=True)
     pip = (str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    alone = ("--no-deps",) if wanted.startswith(_ALONE) else ()
     for command in (
         (sys.executable, "-m", "venv", str(environment)),
-        (*pip, "--requirement", str(requirements)),
+        (*pip, *alone, "--requirement", str(requirements)),
     ):
         ran = subprocess.run(
             command, capture_output=True, text=True, env=clean_environment(), check=False
         )
         if ran.returncode:
-            pins = ", ".join(wanted.split())
+            pins = ", ".join(line for line in wanted.splitlines() if not line.startswith("#"))
             raise PeerUnavailableError(
                 f"{name} skipped: {pins} could not be installed ({_last_line(ran.stderr)})"
             )
@@ -138,6 +159,7 @@ class Peer:
                 if key.startswith("ms_")
             },
             characters=tuple(answer["characters"]),
+            ready=tuple(tuple(names) for names in answer["ready"]),
         )
 
     def close(self) -> None:

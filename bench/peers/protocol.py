@@ -2,9 +2,9 @@
 
 The first line in is `{"tools": PATH, "limit": K}`; the answer is `{"ready": N, "build_ms": T}`.
 Every later line in is `{"queries": [...]}`; the answer is `{"names": [[...]], "characters": [...],
-"ms_LAYER": [...]}` with one entry a query, in order. Times are taken inside the driver, so pipes
-and JSON are not in them. Only the standard library is imported here: a peer's environment has
-nothing of ours.
+"ready": [[...]], "ms_LAYER": [...]}` with one entry a query, in order. Times are taken inside the
+driver, so pipes and JSON are not in them. Only the standard library is imported here: a peer's
+environment has nothing of ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
-__all__ = ["Found", "document", "serve", "timed"]
+__all__ = ["Found", "definitions", "document", "serve", "timed"]
 
 Tool = dict[str, Any]
 
@@ -30,6 +30,8 @@ class Found(NamedTuple):
     """Milliseconds by layer: `search`, `bridge`, ..."""
     characters: int = 0
     """How long the answer is that a model reads; 0 where there is none."""
+    ready: Sequence[str] = ()
+    """Those of the names that a model has then read the parameters of, too."""
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -51,6 +53,15 @@ def document(tool: Tool) -> str:
         if hasattr(schema, "get"):
             parts.append(str(schema.get("description") or ""))
     return " ".join(parts)
+
+
+def definitions(tools: Sequence[Tool]) -> int:
+    """Return how long the definitions of tools are, as a model's list has them."""
+    keys = ("name", "description", "parameters")
+    listed = [
+        {"type": "function", "function": {key: tool.get(key) for key in keys}} for tool in tools
+    ]
+    return len(json.dumps(listed, ensure_ascii=False, separators=(",", ":")))
 
 
 def serve(load: Callable[[Sequence[Tool], int], Callable[[str], Found]]) -> None:
@@ -78,4 +89,5 @@ def serve(load: Callable[[Sequence[Tool], int], Callable[[str], Found]]) -> None
         layers = list(found[0].ms) if found else []
         ms = {f"ms_{layer}": [each.ms[layer] for each in found] for layer in layers}
         characters = [each.characters for each in found]
-        answer({"names": [each.names for each in found], "characters": characters, **ms})
+        names, ready = [each.names for each in found], [list(each.ready) for each in found]
+        answer({"names": names, "characters": characters, "ready": ready, **ms})

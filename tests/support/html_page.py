@@ -42,7 +42,7 @@ class HtmlPage(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if data.strip() and self.open and self.open[-1] != "style":
-            self.texts.append((self.open[-1], data.strip()))
+            self.texts.append((self.open[-1], data.replace("\u00a0", " ").strip()))
 
     @property
     def words(self) -> str:

@@ -119,6 +119,7 @@ def command(
       toolfold eval my-tools/ --prefetch
       toolfold eval my-tools/ --history train
     """
+    _refuse_pages_of(history, page or plot)
     _keep_history(folders, history, (queries, seed), keep, config)
     if history is not None:
         _measure_history(folders, history, (queries, split, limit, seed), config, floor, as_json)
@@ -167,6 +168,11 @@ def command(
 
 def _answered(corpus: Corpus, settings: Settings, bar: ProgressBar) -> list[AnswerResult]:
     return [measure_answers(corpus, settings, progress=bar.update)]
+
+
+def _refuse_pages_of(history: str | None, file: str | None) -> None:
+    if history is not None and file:
+        raise click.UsageError("--page and --plot show no history: leave them or --history out")
 
 
 def _earlier(compare: tuple[str, ...], page: str | None) -> dict[str, list[dict[str, Json]]]:

@@ -314,6 +314,20 @@ def test_a_stranger_text_is_inert_wherever_it_stands() -> None:
         assert "<script>alert(2)</script>" in page.words
 
 
+def test_a_stranger_text_of_megabytes_takes_its_share_and_no_more() -> None:
+    long = "x " * 1_000_000
+    huge = measured(
+        long, "folded", 9, problems=(long,), invented=(long,), tools_run=(long,), success=False
+    )
+    said = (UserMessage(long), ModelMessage(long, (Call(long, long),)), ResultMessage(long))
+    run = Run(long, "folded", 1, long, turns=(TurnRecord(long, messages=said),), error=long)
+
+    page = report_html([huge], title=long, notes=[long], command=long, transcript=lambda _: run)
+
+    assert len(page) < 100_000
+    assert len(eval_html({long: [row(long, 0.5)]})) < 100_000
+
+
 # ---- replay
 
 
@@ -548,3 +562,10 @@ def test_a_page_that_cannot_be_written_is_an_error_with_its_name() -> None:
 
     assert ran.exit_code == 2
     assert "error: cannot write `no/p`: No such file or directory" in ran.stderr
+
+
+def test_a_page_of_what_it_does_not_show_is_refused() -> None:
+    ran = CliRunner().invoke(main, ["eval", "--history", "60%", "--page", "page.html"])
+
+    assert ran.exit_code == 2
+    assert "--page and --plot show no history" in ran.stderr

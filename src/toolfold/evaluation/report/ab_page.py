@@ -18,7 +18,7 @@ from toolfold.evaluation.report.conversation import (
 )
 from toolfold.evaluation.report.figures_in_words import between, per_cent
 from toolfold.evaluation.report.intervals import resampled, share_interval
-from toolfold.evaluation.report.markup import Markup, element, joined
+from toolfold.evaluation.report.markup import Markup, bounded, element, joined
 from toolfold.evaluation.report.page import ReportPage, ReportSection, page_html
 from toolfold.evaluation.report.tables import TableColumn, table
 from toolfold.prompts import plural
@@ -305,7 +305,7 @@ def _runs(measures: Sequence[Measures], anchors: Sequence[str | None]) -> Markup
 
 def _run(run: Measures, anchor: str | None) -> list[str]:
     return [
-        run.label if anchor is None else element("a", run.label, href=f"#{anchor}"),
+        run.label if anchor is None else element("a", bounded(run.label), href=f"#{anchor}"),
         _result(run),
         ", ".join(run.tools_run) or "none",
         ", ".join(run.invented) or "none",

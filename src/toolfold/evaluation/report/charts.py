@@ -20,7 +20,8 @@ from toolfold.evaluation.report.tables import TableColumn, table
 
 __all__ = ["ChartAxis", "ChartBar", "bar_chart", "figure", "line_chart"]
 
-_TONES = 8
+_TONES = 10
+_PLAIN = 6
 _HIGH = 14
 _PLOT_HIGH = 280
 _GROUPS_AT_MOST = 40
@@ -42,17 +43,30 @@ class ChartBar:
     group: str = ""
 
 
-def bar_chart(title: str, bars: Sequence[ChartBar], *, most: float | None = None) -> Markup:
+def bar_chart(
+    title: str,
+    bars: Sequence[ChartBar],
+    *,
+    most: float | None = None,
+    marked: Sequence[str] | None = None,
+) -> Markup:
     """Return bars, by group.
 
     Args:
         title: What they show.
         bars: The bars, those of a group side by side.
         most: What fills the whole width; by default the longest bar or interval.
+        marked: The names whose bars stand out, and all others are alike; by default each name
+            has a colour of its own.
     """
     ends = [end for bar in bars for end in (bar.value, *(bar.interval or ())) if end is not None]
     longest = most or max(ends, default=0) or 1
-    tones = {name: i % _TONES for i, name in enumerate(dict.fromkeys(bar.name for bar in bars))}
+    names = list(dict.fromkeys(bar.name for bar in bars))
+    tones = (
+        {name: i % _TONES for i, name in enumerate(names)}
+        if marked is None
+        else {name: 0 if name in marked else _PLAIN for name in names}
+    )
     groups = list(dict.fromkeys(bar.group for bar in bars))
     shown = groups[:_GROUPS_AT_MOST]
     rest = len(groups) - len(shown)
@@ -69,7 +83,7 @@ def bar_chart(title: str, bars: Sequence[ChartBar], *, most: float | None = None
 
 
 def _group(name: str, bars: Sequence[ChartBar], tones: Mapping[str, int], longest: float) -> Markup:
-    head = element("th", name, scope="rowgroup", colspan=3, class_="group")
+    head = element("th", breakable(name), scope="rowgroup", colspan=3, class_="group")
     return element(
         "tbody",
         element("tr", head) if name else None,
@@ -194,7 +208,8 @@ def _legend(names: Sequence[str]) -> Markup:
                     height=12,
                     aria_hidden="true",
                 ),
-                f" {name}",
+                " ",
+                breakable(name),
             )
             for i, name in enumerate(names)
         ],

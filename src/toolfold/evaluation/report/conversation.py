@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolfold.evaluation.ab.transcript_reading import Made, made, real_call, searched_needs
-from toolfold.evaluation.report.markup import Markup, element, joined
+from toolfold.evaluation.report.markup import Markup, bounded, element, joined
 from toolfold.prompts import plural
 from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.tokens import estimate
@@ -83,7 +83,7 @@ def conversations_html(
         one = conversations[place]
         drawn = element(
             "details",
-            element("summary", one.name, " ", one.about),
+            element("summary", bounded(one.name), " ", one.about),
             # Inside, so that a link to it opens what it stands in.
             element("div", conversation_html(one.turns()), id=_anchor(place)),
             class_="run",
@@ -121,7 +121,7 @@ def _turn(turn: ShownTurn, number: int) -> Markup:
         "section",
         steps[:_STEPS_AT_MOST],
         element("p", f"{rest:,} more steps are left out.", class_="note") if rest > 0 else None,
-        element("p", turn.error, class_="bad") if turn.error else None,
+        element("p", bounded(turn.error), class_="bad") if turn.error else None,
         element("p", " · ".join(sums), class_="sums") if sums else None,
         class_="turn",
         aria_label=f"turn {number}",
@@ -161,7 +161,7 @@ def _call(item: Made) -> Markup:
     failed = element("strong", " failed", class_="bad") if _is_error(item) else None
     return element(
         "div",
-        element("p", element("code", name or "no name"), how, read, failed),
+        element("p", element("code", bounded(name) or "no name"), how, read, failed),
         _pre("arguments", _written(arguments)) if arguments else None,
         _result_of(item),
         class_="called",
@@ -179,7 +179,7 @@ def _bridge(item: Made) -> Markup:
     asked = " | ".join(searched_needs(item.call)) or item.call.arguments
     hits = item.result.found if item.result is not None else None
     count = "" if hits is None else f" → {plural(len(hits), 'hit')}"
-    words = f"{item.call.name}: {_cut(asked, 200)}{count}, {_tokens(item.result)}"
+    words = f"{_cut(item.call.name, 100)}: {_cut(asked, 200)}{count}, {_tokens(item.result)}"
     return _folded(words, _pre("answer", _result(item.result)))
 
 

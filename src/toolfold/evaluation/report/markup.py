@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterable
 from html import escape
 
+from toolfold._bounds import cut
 from toolfold.invisible import shown
 
-__all__ = ["Markup", "breakable", "element", "joined", "text"]
+__all__ = ["Markup", "bounded", "breakable", "element", "joined", "text"]
 
 _MARKS = re.compile(r"(?<=[+_.:/-])(?=\w)")
+_WORDS_AT_MOST = 2_000
+_NAME_AT_MOST = 200
 _EMPTY = frozenset({"meta", "br", "hr"})
 
 Content = str | None | Iterable[str | None]
@@ -32,9 +35,14 @@ def text(said: str) -> Markup:
     return said if isinstance(said, Markup) else Markup(escape(shown(said)))
 
 
+def bounded(said: str, limit: int = _WORDS_AT_MOST) -> str:
+    """Return a text, cut where it is longer than what anybody reads; markup as it is."""
+    return said if isinstance(said, Markup) else cut(said, limit)
+
+
 def breakable(name: str) -> Markup:
     """Return a name that may break behind its marks before it breaks within a word."""
-    parts = _MARKS.split(name)
+    parts = _MARKS.split(bounded(name, _NAME_AT_MOST))
     return Markup("<wbr>".join(text(part) for part in parts))
 
 

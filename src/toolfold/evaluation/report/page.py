@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from toolfold.evaluation.report.markup import Markup, element, joined
+from toolfold.evaluation.report.markup import Markup, bounded, element, joined
 
 __all__ = ["ReportPage", "ReportSection", "command_line", "page_html"]
 
@@ -63,7 +63,7 @@ def page_html(page: ReportPage) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
-        element("title", page.title),
+        element("title", bounded(page.title)),
         # The style is ours: to escape it would change it.
         Markup(f"<style>{style}</style>"),
     )
@@ -71,12 +71,12 @@ def page_html(page: ReportPage) -> str:
         "body",
         element(
             "header",
-            element("h1", page.title),
-            element("p", page.headline, class_="headline"),
-            element("ul", [element("li", one) for one in page.sure], class_="sure")
+            element("h1", bounded(page.title)),
+            element("p", bounded(page.headline), class_="headline"),
+            element("ul", [element("li", bounded(one)) for one in page.sure], class_="sure")
             if page.sure
             else None,
-            [element("p", note, class_="note") for note in page.notes],
+            [element("p", bounded(note), class_="note") for note in page.notes],
             command_line(page.command) if page.command else None,
             element("p", page.made, class_="made") if page.made else None,
             _contents(page.sections),
@@ -88,7 +88,7 @@ def page_html(page: ReportPage) -> str:
 
 def command_line(command: str) -> Markup:
     """Return what says by which command figures were made."""
-    return element("p", "Made by ", element("code", command), class_="command")
+    return element("p", "Made by ", element("code", bounded(command)), class_="command")
 
 
 def _contents(sections: Sequence[ReportSection]) -> Markup | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolfold.evaluation.report.markup import Markup, element, joined
+from toolfold.evaluation.report.markup import Markup, bounded, element, joined
 
 __all__ = ["TableColumn", "table", "table_of"]
 
@@ -66,7 +66,9 @@ def table_of(caption: str, rows: Sequence[dict[str, object]]) -> Markup:
 
 
 def _head(column: TableColumn) -> Markup:
-    return element("th", column.head, scope="col", class_="number" if column.is_number else None)
+    return element(
+        "th", bounded(column.head), scope="col", class_="number" if column.is_number else None
+    )
 
 
 def _row(row: Sequence[str], columns: Sequence[TableColumn], heads: int) -> Markup:
@@ -75,6 +77,7 @@ def _row(row: Sequence[str], columns: Sequence[TableColumn], heads: int) -> Mark
 
 
 def _cell(cell: str, column: TableColumn, is_head: bool) -> Markup:
+    cell = bounded(cell)
     if is_head:
         return element("th", cell, scope="row")
     if column.is_number:
