@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+TELL := $(PYTHON) make/install.py
 READY := $(VENV)/.ready
 LIVE := .live
 LIVE_READY := $(LIVE)/.ready
@@ -18,7 +20,7 @@ BROWSER := .browser
 BROWSER_READY := $(BROWSER)/.ready
 ADAPTERS := .adapters
 FRAMEWORKS := $(basename $(notdir $(wildcard frameworks/requirements/*.txt)))
-CODE := src tests bench training docs live interop browser frameworks
+CODE := src tests bench training docs live interop browser frameworks make
 TYPES := types types-Windows types-Darwin
 
 # Tests start hundreds of processes: they find the package compiled.
@@ -99,11 +101,12 @@ clean:
 	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(ADAPTERS) $(OPENAPI) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,openapi,otel]" --group dev
-	$(PIP) --constraint constraints.txt --no-deps --group ranks
-	touch $(READY)
+	@echo "making $(VENV): the first time takes a minute or two" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade 'pip>=25.1'
+	@$(TELL) "toolfold and its tools" $(INSTALL) --editable ".[agent,mcp,openapi,otel]" --group dev
+	@$(TELL) "what the tests compare with" $(INSTALL) --no-deps --group ranks
+	@touch $(READY)
 
 $(LIVE_READY): live/requirements.txt
 	$(PYTHON) -m venv $(LIVE)
