@@ -44,7 +44,8 @@ def command(servers: bool, timeout: float, config: str | None, as_json: bool) ->
     """
     found: list[Diagnosis] = []
     with options.hushed():
-        for diagnosis in examine(config, deadline=timeout, servers=servers):
+        progress = None if as_json else options.show_progress
+        for diagnosis in examine(config, deadline=timeout, servers=servers, progress=progress):
             if not as_json:
                 _print(diagnosis, is_first=not found or found[-1].part != diagnosis.part)
             found.append(diagnosis)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from toolfold._bounds import one_line
 from toolfold.config import GatewayConfig, find_config, load_gateway
@@ -20,7 +20,10 @@ from toolfold.redact import Redactor
 if TYPE_CHECKING:
     from toolfold.sources.mcp.server_status import ServerStatus
 
-__all__ = ["look_at_configuration", "look_at_servers"]
+__all__ = ["ServerProgress", "look_at_configuration", "look_at_servers"]
+
+ServerProgress: TypeAlias = "Callable[[ServerStatus, int, int], None]"
+"""Told of a server, of how many are done, and of how many there are."""
 
 _LIMIT = 300
 _SLOW = 5.0
@@ -60,12 +63,15 @@ def look_at_configuration(
     return found, config
 
 
-def look_at_servers(config: GatewayConfig, deadline: float) -> Iterator[Diagnosis]:
+def look_at_servers(
+    config: GatewayConfig, deadline: float, progress: ServerProgress | None = None
+) -> Iterator[Diagnosis]:
     """Yield how each server is, all started at once.
 
     Args:
         config: Which servers there are.
         deadline: How long one may take, in seconds.
+        progress: Told of each server that has started or failed, how many have, of how many.
     """
     if not config.has_tools:
         return
@@ -76,6 +82,8 @@ def look_at_servers(config: GatewayConfig, deadline: float) -> Iterator[Diagnosi
 
     def told(status: ServerStatus, done: int, count: int) -> None:
         took[status.name] = status, time.monotonic() - began
+        if progress is not None:
+            progress(status, done, count)
 
     redactor = Redactor.from_environment(secrets=config.secrets)
     try:

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 from toolfold.config import GatewayConfig, ServeSettings
 from toolfold.doctor.client_entries import look_at_clients
-from toolfold.doctor.configured_tools import look_at_configuration, look_at_servers
+from toolfold.doctor.configured_tools import (
+    ServerProgress,
+    look_at_configuration,
+    look_at_servers,
+)
 from toolfold.doctor.diagnosis import Diagnosis
 from toolfold.doctor.environment import look_at_environment
 from toolfold.doctor.installation import look_at_installation, missing_of
@@ -17,7 +21,11 @@ __all__ = ["examine"]
 
 
 def examine(
-    config: str | None = None, *, deadline: float = 10.0, servers: bool = True
+    config: str | None = None,
+    *,
+    deadline: float = 10.0,
+    servers: bool = True,
+    progress: ServerProgress | None = None,
 ) -> Iterator[Diagnosis]:
     """Yield what is found as it is found.
 
@@ -25,12 +33,13 @@ def examine(
         config: The configuration's file, where it is not the usual one.
         deadline: How long a server may take to start and to list its tools, in seconds.
         servers: Whether to start the servers.
+        progress: Told of each server that has started or failed.
     """
     yield from look_at_installation()
     found, usable = look_at_configuration(config)
     yield from found
     if usable is not None and servers:
-        yield from look_at_servers(usable, deadline)
+        yield from look_at_servers(usable, deadline, progress)
     yield from look_at_clients(Machine.this())
     own = usable or GatewayConfig()
     if not missing_of("mcp"):
