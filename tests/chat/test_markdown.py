@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from support.terminals import visible_lines
+from support.terminals import ran_on_terminal, visible_lines
 from toolfold._terminal import columns
 from toolfold.chat.markdown import MarkdownStream
+from toolfold.cli import main
 
 EVERYTHING = """\
 # A heading with `code`
@@ -158,3 +161,42 @@ def test_a_hostile_answer_costs_little_time(text: str) -> None:
     rendered(text, [7] * 2_000)
 
     assert time.process_time() - began < 5
+
+
+SCRIPT = """
+turns:
+  - user: Show me.
+    replies:
+      - text: "# Plan\\n\\nSome **bold** words and \\e[31mred\\e]0;t\\x07 ones that go on.\\n- one"
+"""
+
+
+def test_chat_shows_it_on_a_terminal_with_a_models_own_escape_codes_inert(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    file = tmp_path / "script.yaml"
+    file.write_text(SCRIPT, encoding="utf-8")
+
+    shown = ran_on_terminal(40, "chat", "--script", str(file))
+
+    answer = shown.text[shown.text.index("Show me.") :].replace("\r", "").split("\n")[1:6]
+    assert answer == [
+        "\x1b[1m\x1b[4mPlan\x1b[0m",
+        "",
+        "Some \x1b[1mbold\x1b[0m words and [31mred]0;t ones",
+        "that go on.",
+        "• one",
+    ]
+    assert shown.too_wide(40) == []
+
+
+def test_plain_and_a_pipe_show_an_answer_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "script.yaml"
+    file.write_text(SCRIPT, encoding="utf-8")
+
+    plain = ran_on_terminal(100, "chat", "--script", str(file), "--plain").lines
+    piped = CliRunner().invoke(main, ["chat", "--script", str(file)]).stdout.splitlines()
+
+    written = ["# Plan", "", "Some **bold** words and [31mred]0;t ones that go on.", "- one"]
+    assert plain[plain.index("# Plan") :][:4] == piped[piped.index("# Plan") :][:4] == written
