@@ -243,6 +243,18 @@ def test_what_runs_is_named_and_servers_that_failed_there_are_worth_a_look(tmp_p
     assert found[0][1:] == ("warning", "http://127.0.0.1:1/mcp: files failed", "toolfold status")
 
 
+def test_a_port_that_another_program_has_is_worth_a_look() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = {"listen": f"127.0.0.1:{port}", "upstreams": [{"name": "a", "url": "http://a"}]}
+        write(Path("toolfold.yaml"), {"proxy": settings})
+        found = of("running", "--config", "toolfold.yaml")
+
+    assert found[-1][:3] == (
+        "proxy's port", "warning", f"127.0.0.1:{port} is another program's",
+    )  # fmt: skip
+
+
 def test_it_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     write(Path(".cursor/mcp.json"), {"mcpServers": {"files": {"command": "files-server"}}})

@@ -14,7 +14,9 @@ from toolfold.doctor.configured_tools import (
 )
 from toolfold.doctor.diagnosis import Diagnosis
 from toolfold.doctor.environment import look_at_environment
-from toolfold.doctor.installation import look_at_installation, missing_of
+from toolfold.doctor.installation import look_at_installation
+from toolfold.doctor.running import look_at_what_runs
+from toolfold.doctor.state_files import look_at_files
 from toolfold.setup.client_programs import Machine
 
 __all__ = ["examine"]
@@ -42,11 +44,7 @@ def examine(
         yield from look_at_servers(usable, deadline, progress)
     yield from look_at_clients(Machine.this())
     own = usable or GatewayConfig()
-    if not missing_of("mcp"):
-        from toolfold.doctor.running import look_at_what_runs
-        from toolfold.doctor.state_files import look_at_files
-
-        yield from look_at_files(own)
-        folders = dict.fromkeys((own.serve.state_folder, ServeSettings().state_folder))
-        yield from look_at_what_runs(own, list(folders))
+    yield from look_at_files(own)
+    folders = dict.fromkeys((own.serve.state_folder, ServeSettings().state_folder))
+    yield from look_at_what_runs(own, list(folders))
     yield from look_at_environment(os.environ)

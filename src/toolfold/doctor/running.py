@@ -7,10 +7,11 @@ from pathlib import Path
 
 from toolfold._bounds import one_line
 from toolfold.config import GatewayConfig
-from toolfold.config.proxy_config import listen_address
+from toolfold.config.proxy_config import listen_address, load_proxy
 from toolfold.config.proxy_settings import ProxySettings
 from toolfold.doctor.diagnosis import Diagnosis
 from toolfold.doctor.sockets import is_listening
+from toolfold.errors import ToolfoldError
 from toolfold.prompts import plural
 from toolfold.serve.control.run_folder import has_sockets
 from toolfold.serve.control.running_gateways import RunningGateway, running_gateways
@@ -31,7 +32,14 @@ def look_at_what_runs(config: GatewayConfig, folders: Sequence[Path]) -> Iterato
         yield _gateway(gateway)
     if not found:
         yield Diagnosis(_PART, "gateways", "ok", "none runs; a client starts its own")
-    yield _port(found)
+    try:
+        proxy = (
+            load_proxy(config.path, needs_upstream=False).proxy if config.path else ProxySettings()
+        )
+    except ToolfoldError as error:
+        yield Diagnosis(_PART, "proxy's settings", "broken", error.message, error.hint or "")
+        return
+    yield _port(proxy.listen, found)
 
 
 def _gateway(gateway: RunningGateway) -> Diagnosis:
@@ -53,9 +61,9 @@ def _gateway(gateway: RunningGateway) -> Diagnosis:
     return Diagnosis(_PART, name, "ok", where + counted)
 
 
-def _port(found: Sequence[RunningGateway]) -> Diagnosis:
-    """Return whether `toolfold proxy` could listen where it does by default."""
-    host, port = listen_address(ProxySettings().listen)
+def _port(listen: str, found: Sequence[RunningGateway]) -> Diagnosis:
+    """Return whether `toolfold proxy` could listen there."""
+    host, port = listen_address(listen)
     url = f"http://{host}:{port}"
     ours = any(f":{port}" in str((each.report or {}).get("address")) for each in found)
     if is_listening(url) and not ours:
