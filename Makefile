@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+TELL := $(PYTHON) make/install.py
 READY := $(VENV)/.ready
 LIVE := .live
 LIVE_READY := $(LIVE)/.ready
@@ -20,7 +22,7 @@ CLUSTER_READY := $(CLUSTER)/.ready
 BROWSER_READY := $(BROWSER)/.ready
 ADAPTERS := .adapters
 FRAMEWORKS := $(basename $(notdir $(wildcard frameworks/requirements/*.txt)))
-CODE := src tests bench training docs live interop browser cluster frameworks
+CODE := src tests bench training docs live interop browser cluster frameworks make
 TYPES := types types-Windows types-Darwin
 
 # Tests start hundreds of processes: they find the package compiled.
@@ -107,11 +109,12 @@ clean:
 	rm -rf $(VENV) $(LIVE) $(INTEROP) $(BROWSER) $(CLUSTER) $(ADAPTERS) $(OPENAPI) .conformance .bench .pytest_cache .ruff_cache .hypothesis dist build
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade 'pip>=25.1'
-	$(PIP) --constraint constraints.txt --editable ".[agent,mcp,openapi,otel,postgres]" --group dev
-	$(PIP) --constraint constraints.txt --no-deps --group ranks
-	touch $(READY)
+	@echo "making $(VENV): the first time takes a minute or two" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade 'pip>=25.1'
+	@$(TELL) "toolfold and its tools" $(INSTALL) --editable ".[agent,mcp,openapi,otel,postgres]" --group dev
+	@$(TELL) "what the tests compare with" $(INSTALL) --no-deps --group ranks
+	@touch $(READY)
 
 $(LIVE_READY): live/requirements.txt
 	$(PYTHON) -m venv $(LIVE)

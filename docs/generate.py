@@ -76,6 +76,8 @@ JSON_KEYS = {
     "`configuration`.",
     "describe": "`tools`: each `name`, `source`, `description`, `parameters`, `signature`, "
     "`policy`, `annotations`.",
+    "doctor": "`ok`, `warnings` and `broken` (how many of each), `checks` (each `part`, `name`, "
+    "`health` (`ok`, `warning` or `broken`), `message`, `fix`).",
     "enrich": "`file`, `tools` (how many there are), `asked`, `written`, `unusable` and `failed` "
     "(names), `refused_texts`, `calls`, `prompt_tokens`, `completion_tokens`, `cost` (null for a "
     "model without a price). With `--dry-run`, and where nothing is to be asked: `file`, `tools`, "

@@ -63,7 +63,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("proxy",),
     ("setup", "chat", "demo", "enrich"),
     ("evaluation",),
-    ("inspector",),
+    ("inspector", "doctor"),
     ("cli",),
     ("__main__",),
 )

@@ -115,13 +115,14 @@ def wrapped(text: str, room: int, *, hang: str = "") -> list[str]:
     if _columns_seen(text) <= room:
         return [text]
     room = max(room, _LEAST)
-    lead = text[: len(text) - len(text.lstrip(" "))] + hang
+    bare = _COLOUR.sub("", text)
+    lead = bare[: len(bare) - len(bare.lstrip(" "))] + hang
     lead = lead if columns(lead) <= room // 2 else ""
     lines: list[str] = []
     line, taken = "", 0
     for word in _WORD.findall(text):
         width = _columns_seen(word)
-        if line and taken + width > room:
+        if taken + width > room and line.strip():
             if word.isspace():
                 continue
             lines.append(line.rstrip(" "))

@@ -51,14 +51,14 @@ def test_the_bundled_script_shows_search_call_correction_approval_and_memory() -
 BUNDLED = """\
 the script demo · 2 tools kept, 205 deferred · 30,506 tokens of tools a request, folded to 697
 > Remind me to call mum tonight at half past seven.
-  ⌕ "remind me tonight" → create_calendar_event, delete_calendar_event
+  ⌕ "remind me tonight" → create_calendar_event, delete_calendar_event, set_out_of_office, update_calendar_event and 1 more
   ▶ create_calendar_event {"title": "Call mum", "start": {"date_time": "2026-11-15T19:30:00+01:00…
   ✓ create_calendar_event 0 ms, 41 chars
 I will remind you at 19:20, ten minutes before.
-  3 round trips · 3,055 tokens read (1,887 cached), 73 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
+  3 round trips · 3,330 tokens read (2,024 cached), 70 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
 
 > What does Sam want, and which issues are open in acme/website?
-  ⌕ "list the open issues of a repository" → forge__list_issues, forge__create_issue
+  ⌕ "list the open issues of a repository" → forge__list_issues, forge__create_issue, forge__list_pull_requests
   ▶ mail__search_mail {"from": "Sam"}
   ✓ mail__search_mail 0 ms, 150 chars
   ✗ forge__list_issues was not run. state: is not one of "open", "closed", "all". Signature: forge__list_issues(r…
@@ -67,23 +67,23 @@ I will remind you at 19:20, ten minutes before.
   ▶ forge__list_issues {"repo": "acme/website", "state": "open"}
   ✓ forge__list_issues 0 ms, 183 chars
 Sam asks you to show the sign-in page at tomorrow's review, and it is blank on a phone (issue 1). The opening hours on holidays (issue 2) are open too.
-  4 round trips · 6,035 tokens read (5,480 cached), 131 written · 119,236 saved by folding (29,809 × 4) · 2 tools kept, 205 deferred
+  4 round trips · 6,752 tokens read (6,142 cached), 128 written · 119,236 saved by folding (29,809 × 4) · 2 tools kept, 205 deferred
 
 > Cancel the dentist on Tuesday.
-  ⌕ "cancel an appointment" → delete_calendar_event
+  ⌕ "cancel an appointment" → delete_calendar_event, travel__cancel_booking
   ▶ list_calendar_events {"from": "2026-11-17", "to": "2026-11-18"}
   ✓ list_calendar_events 0 ms, 101 chars
 Run delete_calendar_event {"event_id": "evt_2"}? [y]es / [a]lways / [N]o y
   ▶ delete_calendar_event {"event_id": "evt_2"}
   ✓ delete_calendar_event 0 ms, 59 chars
 The dentist is off your calendar.
-  3 round trips · 5,663 tokens read (5,418 cached), 59 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
+  3 round trips · 6,488 tokens read (6,120 cached), 56 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
 
 > And remind me tomorrow at nine to find another one.
   ▶ create_calendar_event {"title": "Find another dentist", "start": {"date_time": "2026-11-16T09…
   ✓ create_calendar_event 0 ms, 41 chars
 Done, tomorrow at nine.
-  2 round trips · 4,043 tokens read (3,961 cached), 42 written · 59,618 saved by folding (29,809 × 2) · 2 tools kept, 205 deferred
+  2 round trips · 4,673 tokens read (4,592 cached), 42 written · 59,618 saved by folding (29,809 × 2) · 2 tools kept, 205 deferred
 """  # noqa: E501
 
 

@@ -282,7 +282,7 @@ def test_ctrl_c_cancels_the_answer_tells_the_server_and_gives_the_prompt_back() 
         seen.until("any · 2 tools kept, 205 deferred")
         seen.until("> ")
         seen.type("Tell me a story.\n")
-        seen.until("Once upon a time")
+        seen.until("Once upon a")  # whether the last word is whole is not known yet
         seen.type("\x03")
         seen.until("cancelled")
         assert server.gone.wait(5)

@@ -406,6 +406,19 @@ def test_demo_shows_the_whole_job() -> None:
     assert '"create_calendar_event" is not available in this session.' in ran.out
 
 
+def test_demo_ends_with_what_it_comes_to() -> None:
+    assert run("demo").out.splitlines()[-8:] == [
+        "Try it on your own tools",
+        "   toolfold import",
+        "   toolfold search 'what you need'",
+        "   toolfold inspect",
+        "   toolfold chat --model NAME",
+        "",
+        "   that conversation: 12 requests with 3 searches, 357,708 tokens of tools not sent",
+        "   207 tools for 286 tokens, not 30,506: -99.1 %",
+    ]
+
+
 def test_eval_prints_one_object_for_each_corpus_and_ranker() -> None:
     corpus = Path("own")
     corpus.mkdir()

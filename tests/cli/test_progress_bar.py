@@ -122,8 +122,7 @@ def test_ctrl_c_takes_the_bar_away_and_ends_with_130() -> None:
             stdout=subprocess.DEVNULL, stderr=shown.descriptor, stdin=subprocess.DEVNULL,
             env={**os.environ, "TERM": "xterm"},
         )  # fmt: skip
-        while "of" not in shown.so_far():
-            assert process.poll() is None
+        shown.until(" of ")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
 

@@ -30,6 +30,8 @@ class OnTerminal:
     text: str = ""
     stream: TextIO = field(default=sys.stdout, repr=False)
     descriptor: int = -1
+    leader: int = -1
+    news: threading.Condition = field(default_factory=threading.Condition, repr=False)
     pieces: list[bytes] = field(default_factory=list[bytes], repr=False)
 
     @property
@@ -41,9 +43,19 @@ class OnTerminal:
         """The lines that take more columns than there are."""
         return [line for line in self.lines if columns(line) > room]
 
+    def until(self, text: str, count: int = 1) -> None:
+        """Wait until a text has come so many times."""
+        with self.news:
+            came = self.news.wait_for(lambda: self.so_far().count(text) >= count, timeout=20)
+        assert came, f"{text!r} was not shown:\n{self.so_far()}"
+
     def so_far(self) -> str:
         """What has come by now."""
         return b"".join(self.pieces).decode("utf-8", "replace")
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self.leader, text.encode())
 
     def resize(self, width: int, height: int = 24) -> None:
         """Give the window another size."""
@@ -69,7 +81,7 @@ def terminal_stream(width: int = 80, height: int = 24) -> Iterator[OnTerminal]:
     """Open a terminal; what was written to its stream is its text when the block has ended."""
     pty = pytest.importorskip("pty", reason="needs a terminal of the POSIX kind")
     leader, follower = pty.openpty()
-    shown = OnTerminal(descriptor=follower)
+    shown = OnTerminal(descriptor=follower, leader=leader)
 
     def read() -> None:
         while True:
@@ -79,7 +91,9 @@ def terminal_stream(width: int = 80, height: int = 24) -> Iterator[OnTerminal]:
                 return
             if not piece:
                 return
-            shown.pieces.append(piece)
+            with shown.news:
+                shown.pieces.append(piece)
+                shown.news.notify_all()
 
     thread = threading.Thread(target=read, daemon=True)
     with open(follower, "w", encoding="utf-8", buffering=1) as stream:

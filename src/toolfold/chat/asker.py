@@ -50,7 +50,7 @@ class Asker:
             self._screen.line(f"  ⊘ {name}: {why}", "yellow")
             return Refusal(prompts.NOBODY_TO_ASK)
         arguments = shown_json(dict(call.arguments), _ARGUMENTS_LIMIT)
-        question = f"Run {name} {arguments}? [y]es / [a]lways / [N]o "
+        question = f"Run {name} {arguments}? [y]es / [a]lways / [N]o"
         if said is None:
             _forget_what_was_typed()
         with self._screen.asking(question):

@@ -7,7 +7,6 @@ cursor, rewrite a line or colour one. What is no terminal gets plain lines, each
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +15,8 @@ from typing import TextIO
 import click
 
 from toolfold._bounds import cut, one_line, visible
-from toolfold._terminal import Style, columns, fitted, styled
+from toolfold._terminal import Style, can_move, columns, fitted, styled, width_of, wrapped
+from toolfold.chat.markdown import MarkdownStream
 from toolfold.errors import ToolfoldError
 from toolfold.tool import Json
 
@@ -35,16 +35,24 @@ class Screen:
         feed_to_stderr: Whether all but the answer goes to standard error.
         streams: Whether the answer is written as it comes.
         indent: What stands before every line.
+        plain: Whether a terminal, too, shows the answer as it was written, and no Markdown.
     """
 
     def __init__(
-        self, *, feed_to_stderr: bool = False, streams: bool = True, indent: str = ""
+        self,
+        *,
+        feed_to_stderr: bool = False,
+        streams: bool = True,
+        indent: str = "",
+        plain: bool = False,
     ) -> None:
         self._err = feed_to_stderr
         self._streams = streams
         self._indent = indent
         self._at_start = True
         self._live = 0
+        renders = not plain and can_move(sys.stdout)
+        self._markdown = MarkdownStream(self._answer_room) if renders else None
         self._held: list[tuple[str, tuple[Style, ...]]] | None = None
         # Asked here: the command's own thread knows it, that of the conversation does not.
         context = click.get_current_context(silent=True)
@@ -57,8 +65,12 @@ class Screen:
 
     def text(self, piece: str) -> None:
         """Write a piece of the answer."""
-        said = harmless(piece)
-        if not self._streams or not said:
+        if self._streams:
+            said = harmless(piece)
+            self._put(said if self._markdown is None else self._markdown.feed(said))
+
+    def _put(self, said: str) -> None:
+        if not said:
             return
         self._wipe()
         if self._indent:
@@ -78,6 +90,8 @@ class Screen:
 
     def end_text(self) -> None:
         """End the line of the answer, if it is open."""
+        if self._markdown is not None:
+            self._put(self._markdown.end())
         if not self._at_start:
             self._echo("\n", err=False)
             self._at_start = True
@@ -89,13 +103,15 @@ class Screen:
             return
         self.end_text()
         self._wipe()
-        self._echo(f"{self._indent}{styled(text, *style)}\n" if text else "\n")
+        lines = wrapped(text, self._room, hang="  ") if self.is_terminal else [text]
+        for line in lines:
+            self._echo(f"{self._indent}{styled(line, *style)}\n" if line else "\n")
 
     def live(self, text: str, *style: Style) -> None:
         """Write a line that the next one takes the place of; off a terminal, a plain line."""
         if self._held is not None:
             return
-        if not self.is_terminal:
+        if not can_move(self._stream(self._err)):
             self.line(text, *style)
             return
         self.end_text()
@@ -108,8 +124,17 @@ class Screen:
         """Return the start of a text that fits on one line of the terminal, if it is one."""
         if not self.is_terminal:
             return text
-        room = max(shutil.get_terminal_size().columns - len(self._indent) - 1, 8)
-        return fitted(text, room)
+        return fitted(text, self._room)
+
+    def _answer_room(self) -> int:
+        """The columns that a line of the answer has."""
+        return (width_of(sys.stdout) or 80) - len(self._indent)
+
+    @property
+    def _room(self) -> int:
+        """The columns that a line has behind its indent."""
+        there = width_of(self._stream(self._err)) or 80
+        return max(there - len(self._indent) - 1, 8)
 
     def fault(self, error: ToolfoldError) -> None:
         """Show an error and its fix."""
@@ -122,7 +147,10 @@ class Screen:
         """Show a question; what comes in before it is answered is shown after that."""
         self.end_text()
         self._wipe()
-        self._echo(self._indent + styled(question, "bold"))
+        rows = wrapped(question, self._room, hang="  ") if self.is_terminal else [question]
+        *before, last = rows
+        asked = [styled(row, "bold") for row in (*before, f"{last} ")]
+        self._echo(self._indent + f"\n{self._indent}".join(asked))
         self._held = []
         self._at_start = False
         try:

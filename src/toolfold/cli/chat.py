@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     "--script", metavar="FILE", help="Play this script in place of a model; `demo` is bundled"
 )
 @click.option("--once", metavar="TEXT", help="Answer this on standard output and end")
+@click.option("--plain", is_flag=True, help="Show answers as the model wrote them, not as Markdown")
 @click.option("--transcript", metavar="FILE", help="Add the messages to FILE, without secrets")
 @click.option(
     "--json", "as_json", is_flag=True, help="With --once or --script: print one JSON object a turn"
@@ -75,6 +76,7 @@ def command(
     approve: str,
     script: str | None,
     once: str | None,
+    plain: bool,
     transcript: str | None,
     as_json: bool,
 ) -> None:
@@ -117,7 +119,9 @@ def command(
     own, own_system = _own_tools(catalog, tools, live)
     beside = as_json or once is not None
     screen = Screen(
-        feed_to_stderr=beside, streams=not beside or (not as_json and sys.stdout.isatty())
+        feed_to_stderr=beside,
+        streams=not beside or (not as_json and sys.stdout.isatty()),
+        plain=plain,
     )
     feed = Feed(screen)
     asker = Asker(screen, replay.answer) if replay else Asker(screen)

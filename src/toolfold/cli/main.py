@@ -27,6 +27,7 @@ _COMMANDS = {
     "check": "Look a catalog over for what would hurt",
     "demo": "Show folding on a bundled catalog of 200 tools",
     "describe": "Print the full definition of tools",
+    "doctor": "Look the whole set-up over, and say what to do",
     "enrich": "Have a model write words by which tools are found",
     "eval": "Measure search on labelled requests",
     "fold": "Show what a model would see of a catalog",

@@ -227,8 +227,7 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
     from toolfold.serve._one_shot import list_tools
 
     with hushed():
-        progress = None if quiet else show_progress
-        listed = list_tools(config, scope=scope, progress=progress, strict=not quiet)
+        listed = list_tools(config, scope=scope, progress=show_progress, strict=not quiet)
     if not quiet:
         say_what_is_missing(listed.failed, listed.waiting)
         for note in listed.notes:
