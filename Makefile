@@ -24,7 +24,7 @@ TYPES := types types-Windows types-Darwin
 # Tests start hundreds of processes: they find the package compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser pictures adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -78,6 +78,9 @@ interop-clients: $(INTEROP_READY) $(PROGRAMS_READY) $(MORE_READY)  ## a task in 
 
 browser: $(BROWSER_READY)  ## the inspector in a real browser; skipped where none is installed
 	PYTHONPATH=. $(BROWSER)/bin/python -m pytest browser --timeout 300
+
+pictures: $(BROWSER_READY)  ## the inspector's pictures for the documentation, made in a real browser
+	PYTHONPATH=. $(BROWSER)/bin/python docs/pictures.py
 
 adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 3 GB on disk
 

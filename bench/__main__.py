@@ -3,7 +3,7 @@
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
                                # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
-                               # statements, against, chaos, memory, remembered
+                               # statements, against, chaos, memory, remembered, inspector
 
 Every ratio is taken within this run, on this machine, over the same catalog and queries.
 """
@@ -28,6 +28,7 @@ from bench.asked import asked, asked_test
 from bench.chaos import chaos
 from bench.figures import figures
 from bench.gateway import gateway
+from bench.inspector import inspector
 from bench.memory import KINDS
 from bench.peers.peers import Peer, PeerUnavailableError
 from bench.proxy import proxy
@@ -76,6 +77,7 @@ def main() -> None:
         "chaos": chaos,
         "memory": memory,
         "remembered": remembered,
+        "inspector": inspector,
     }
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *parts], help="which parts to run")
@@ -92,6 +94,7 @@ def main() -> None:
         "lexical",
         "runtime",
         "gateway",
+        "inspector",
     ]
     results: dict[str, list[Row]] = {}
     for part in chosen:

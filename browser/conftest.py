@@ -3,54 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+from browser.driving import FLAGS, NO_BROWSER, chromium, inspecting
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The browser; without one, everything here is skipped."""
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    found = chromium()
     if found is None:
-        pytest.skip("no Chromium is installed: Debian's package is `chromium`")
+        pytest.skip(NO_BROWSER)
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=list(_FLAGS))
+        started = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
         yield started
         started.close()
-
-
-@contextmanager
-def inspecting(*arguments: str) -> Iterator[str]:
-    """Run `toolfold inspect`; yield its link."""
-    command = [sys.executable, "-m", "toolfold", "inspect", "--no-browser", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
-        assert process.stdout is not None
-        link = process.stdout.readline().strip()
-        assert "#" in link, "the inspector does not start"
-        try:
-            yield link
-        finally:
-            process.terminate()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from browser.conftest import inspecting
+from browser.driving import inspecting
 
 SCRIPT = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 Over = Callable[[list[dict[str, Any]]], str]

@@ -238,6 +238,8 @@ class Bridge:
         why = index.explain(hit.need, place)
         if not self.ranker.calibrated:
             return why
+        if self.memory is None:
+            return f"{why}; probability {hit.score:.2f}"
         lift = self._matches(hit.need, _CONSIDERED)[1].get(place)
         moved = "" if lift is None else f"; {lift}"
         return f"{why}; probability {hit.score:.2f}{moved}"

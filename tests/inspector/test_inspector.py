@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 import pytest
@@ -15,6 +18,7 @@ from click.testing import CliRunner
 
 from support.running import wait
 from toolfold import CatalogError, Settings, Tool
+from toolfold._json_values import compact
 from toolfold.catalog import Catalog
 from toolfold.cli import main
 from toolfold.config.serve_settings import ServeSettings
@@ -22,6 +26,9 @@ from toolfold.demo import demo_catalog
 from toolfold.inspector.app import InspectorApp, guarded, new_token
 from toolfold.inspector.conversations import recorded_files
 from toolfold.inspector.inspected import Inspected
+from toolfold.tokens import estimate
+from toolfold.tool import Shape
+from toolfold.wire import write
 
 TOKEN = new_token()
 SCRIPT = "<img src=x onerror=alert(1)></script><script>alert(1)</script>"
@@ -31,6 +38,18 @@ HOSTILE = Catalog(
         for i in range(3)
     ]
 )
+
+
+def looked_over(catalog: Catalog) -> dict[str, Any]:
+    """Return what the checkup comes to once it is over."""
+    inspected = Inspected(catalog, Settings(), "a catalog")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = inspected.checkup.view(retrieval=True)
+        if found["findings"] is not None and found["hard_to_find"] is not None:
+            return found
+        Event().wait(0.01)
+    raise AssertionError("the checkup does not end")
 
 
 @dataclass
@@ -46,17 +65,20 @@ class Reply:
 
 def ask(
     path: str,
-    catalog: Catalog | None = None,
+    over: Catalog | None = None,
     *,
     token: str | None = TOKEN,
     method: str = "GET",
     host: str = "127.0.0.1:8790",
     origin: str | None = None,
     recorded: Sequence[Path] = (),
+    beside: Sequence[Catalog] = (),
     **query: str | int | float,
 ) -> Reply:
-    inspected = Inspected(catalog or demo_catalog(), Settings(), "the demo catalog")
-    app = guarded(InspectorApp(inspected, recorded=recorded), "127.0.0.1", TOKEN, ServeSettings())
+    inspected = Inspected(over or demo_catalog(), Settings(), "the demo catalog")
+    others = [Inspected(other, Settings(), "another") for other in beside]
+    inner = InspectorApp(inspected, recorded=recorded, beside=others)
+    app = guarded(inner, "127.0.0.1", TOKEN, ServeSettings())
     headers = [(b"host", host.encode())]
     headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
     headers += [(b"origin", origin.encode())] if origin else []
@@ -92,7 +114,8 @@ def test_the_catalog_is_shown_by_source_with_what_each_tool_costs() -> None:
     value = ask("/api/catalog").value
 
     assert value["tools"] == 207
-    assert value["tokens"] == sum(source["tokens"] for source in value["sources"])
+    # The list's brackets and commas are counted once, each tool's characters are rounded up.
+    assert abs(value["tokens"] - sum(source["tokens"] for source in value["sources"])) < 207
     costs = [source["tokens"] for source in value["sources"]]
     assert costs == sorted(costs, reverse=True)
     forge = next(source for source in value["sources"] if source["name"] == "forge")
@@ -102,10 +125,32 @@ def test_the_catalog_is_shown_by_source_with_what_each_tool_costs() -> None:
 def test_what_would_hurt_is_said_with_the_tools_it_is_said_of() -> None:
     twins = Catalog([Tool("send_mail", "Send a mail."), Tool("send-mail", "")])
 
-    found = ask("/api/findings", twins).value["findings"]
+    found = looked_over(twins)["findings"]
 
     assert {"severity", "kind", "tools", "message"} == set(found[0])
     assert [f["kind"] for f in found if f["tools"] == ["send-mail"]] == ["missing description"]
+
+
+def test_a_tool_that_no_search_finds_comes_with_the_words_to_add() -> None:
+    crowd = [Tool(f"reserve_room_{i}", "Reserve accommodation in a hotel.") for i in range(9)]
+    hidden = Tool("zz", "Book a hotel room.")
+
+    found = looked_over(Catalog([*crowd, hidden]))
+
+    (hard,) = [each for each in found["hard_to_find"] if each["name"] == "zz"]
+    assert hard["words_to_add"]
+    assert hard["shadowed_by"]
+    assert found["searched"] == found["tools"] == 10
+
+
+def test_a_large_catalog_is_searched_through_only_when_somebody_asks() -> None:
+    many = Catalog([Tool(f"tool_{i}", f"Does the thing number {i}.") for i in range(501)])
+    inspected = Inspected(many, Settings(), "many")
+
+    unasked = inspected.checkup.view(retrieval=False)
+
+    assert (unasked["searching"], unasked["hard_to_find"]) == (False, None)
+    assert inspected.checkup.view(retrieval=True)["searching"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="running gateways are asked over unix sockets")
@@ -118,7 +163,11 @@ def test_a_tool_is_shown_as_a_model_reads_it_in_every_shape() -> None:
 
     assert value["signature"].startswith("create_calendar_event(")
     assert json.loads(value["described"])["name"] == "create_calendar_event"
-    assert json.loads(value["wire"]["anthropic"])["input_schema"]["type"] == "object"
+    assert json.loads(value["wire"]["anthropic"]["text"])["input_schema"]["type"] == "object"
+    assert set(value["wire"]) == set(get_args(Shape))
+    for shape, own in value["wire"].items():
+        tool = demo_catalog()["create_calendar_event"]
+        assert own == {"text": (text := compact(write(tool, shape))), "tokens": estimate(text)}
     assert value["found"]["by_description"] == 1
 
 
@@ -156,6 +205,59 @@ def test_the_fold_follows_the_window_and_the_strategy() -> None:
     assert (folded["active"], passed["active"]) == (True, False)
     assert folded["report"]["tokens_after"] < folded["report"]["tokens_before"] / 50
     assert stubs["report"]["strategy"] == "stub"
+
+
+@pytest.mark.parametrize("window", [32_768, 131_072, 400_000])
+@pytest.mark.parametrize("strategy", ["auto", "bridge", "reveal", "stub"])
+def test_the_fold_says_what_the_command_says(window: int, strategy: str) -> None:
+    given = ["--context-length", str(window), "--strategy", strategy, "--json"]
+    said = json.loads(CliRunner().invoke(main, ["fold", *given]).output)
+
+    shown = ask("/api/fold", context_length=window, strategy=strategy).value
+
+    names = ("active", "strategy", "tokens_before", "tokens_after", "threshold_tokens", "kept")
+    assert {name: shown["report"][name] for name in names} == {name: said[name] for name in names}
+    assert [json.loads(tool["text"]) for tool in shown["tools"]] == said["tools"][:200]
+    assert shown["guidance"] == said["guidance"]
+
+
+def test_every_strategy_stands_beside_the_others_and_each_provider_is_a_row() -> None:
+    rows = ask("/api/strategies", context_length=131_072, model="claude-opus-5").value["rows"]
+
+    ways = {(row["strategy"], row["api"]): row for row in rows}
+    assert set(ways) == {
+        ("bridge", None),
+        ("reveal", None),
+        ("stub", None),
+        ("native", "anthropic-messages"),
+        ("native", "openai-responses"),
+        ("hosted", "anthropic-messages"),
+        ("hosted", "openai-responses"),
+    }
+    assert ways["native", "anthropic-messages"]["comes_to"] == "native"
+    assert ways["stub", None]["after"] > ways["bridge", None]["after"]
+
+
+def test_the_gate_may_be_moved_and_a_model_brings_its_window() -> None:
+    wide = ask("/api/fold", context_length=400_000).value
+    lowered = ask("/api/fold", context_length=400_000, gate=5).value
+    known = ask("/api/fold", model="llama-3-8b").value
+
+    assert (wide["active"], lowered["active"]) == (False, True)
+    assert known["report"]["context_length"] == 8_192
+
+
+def test_two_catalogs_answer_the_same_query() -> None:
+    other = Catalog([Tool("post_letter", "Send a letter by post.")])
+
+    titles = ask("/api/catalog", beside=[other]).value["catalogs"]
+    first = ask("/api/search", q="send a letter", beside=[other]).value
+    second = ask("/api/search", q="send a letter", beside=[other], catalog=1).value
+
+    assert titles == ["the demo catalog", "another"]
+    assert [hit["name"] for hit in second["hits"]] == ["post_letter"]
+    assert "post_letter" not in [hit["name"] for hit in first["hits"]]
+    assert ask("/api/search", q="a", beside=[other], catalog=2).status == 400
 
 
 @pytest.mark.parametrize(
@@ -203,11 +305,17 @@ def test_the_pages_files_hold_no_script_of_their_own_and_name_no_other_host() ->
     assert page.status == 200
     assert "default-src 'none'; script-src 'self'" in page.headers["content-security-policy"]
     assert "unsafe" not in page.headers["content-security-policy"]
-    names = [f"/{name}" for name in ("inspector.js", "search.js", "fold.js", "inspector.css")]
-    for body in (page.body, *(ask(name, token=None).body for name in names)):
+    folder = files("toolfold.inspector") / "static"
+    names = [f"/{file.name}" for file in folder.iterdir() if file.name != "icon.svg"]
+    assert "/inspector.js" in names
+    for body in (
+        page.body,
+        *(ask(name.replace("/index.html", "/"), token=None).body for name in names),
+    ):
         assert b"http://" not in body
         assert b"https://" not in body
-        assert b"innerHTML" not in body
+        for way in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval("):
+            assert way not in body
     assert page.body.count(b"<script") == 1
     assert b" on" not in page.body.replace(b" only", b"").replace(b"everything on", b"")
 
@@ -247,10 +355,11 @@ def test_a_recorded_chat_shows_the_real_calls_with_the_bridge_folded_away(tmp_pa
     ran = CliRunner().invoke(main, ["chat", "--script", "demo", "--transcript", str(file)])
     assert ran.exit_code == 0
 
-    listed = ask("/api/conversations", recorded=(file,)).value["conversations"]
+    (listed,) = ask("/api/conversations", recorded=(file,)).value["conversations"]
     value = ask("/api/conversation", recorded=(file,), id=0).value
 
-    assert [each["name"] for each in listed] == ["chat.jsonl"]
+    said = "Remind me to call mum tonight at half past seven."
+    assert (listed["name"], listed["kind"], listed["title"]) == ("chat.jsonl", "chat", said)
     assert value["kind"] == "chat"
     steps = [step for turn in value["turns"] for step in turn["steps"]]
     searched = next(step for step in steps if step["tool"] == "tool_search")
@@ -259,6 +368,7 @@ def test_a_recorded_chat_shows_the_real_calls_with_the_bridge_folded_away(tmp_pa
     assert searched["needs"]
     assert called["tool"] not in ("tool_search", "tool_describe", "tool_call")
     assert called["tool"] in value["turns"][0]["used"] + value["turns"][1]["used"]
+    assert "create_calendar_event" in value["turns"][0]["found"]
 
 
 def test_a_file_that_is_no_conversation_says_the_line(tmp_path: Path) -> None:
@@ -278,6 +388,15 @@ def test_only_conversations_that_were_given_can_be_asked_for(
     tmp_path: Path, number: str, status: int
 ) -> None:
     assert ask("/api/conversation", recorded=(tmp_path / "a",), id=number).status == status
+
+
+def test_what_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"role": "nobody"}')
+    gone = tmp_path / "gone.json"
+
+    listed = ask("/api/conversations", recorded=(tmp_path / "bad.json", gone)).value
+
+    assert [bool(each["error"]) for each in listed["conversations"]] == [True, True]
 
 
 def test_a_folder_is_looked_through_and_a_path_that_is_not_there_is_an_error(

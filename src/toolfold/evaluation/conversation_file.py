@@ -9,7 +9,7 @@ from typing import Literal
 
 from toolfold.errors import CatalogError
 from toolfold.evaluation.ab.run_record import Run, from_json
-from toolfold.evaluation.proxy_traffic import saved_request
+from toolfold.evaluation.proxy_traffic import SavedRequest, saved_request
 from toolfold.runtime.message_json import message_from_json
 from toolfold.runtime.messages import Message
 from toolfold.tool import Json
@@ -29,6 +29,9 @@ class RecordedConversation:
     run: Run | None = None
     """What `toolfold ab` counted, where it wrote the file."""
 
+    saved: SavedRequest | None = None
+    """What `toolfold proxy` kept beside what was said, where it wrote the file."""
+
 
 def read_conversation(file: Path) -> RecordedConversation:
     """Return the conversation that a file holds.
@@ -43,7 +46,7 @@ def read_conversation(file: Path) -> RecordedConversation:
         said = tuple(message for turn in run.turns for message in turn.messages)
         return RecordedConversation("ab", said, run)
     if (saved := saved_request(text, where)) is not None:
-        return RecordedConversation("proxy", tuple(saved.messages))
+        return RecordedConversation("proxy", tuple(saved.messages), saved=saved)
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
     messages = tuple(_message(line, f"{where}, line {i}") for i, line in lines)
     return RecordedConversation("chat", messages)

@@ -38,6 +38,12 @@ class SavedRequest:
         self._dialect = str(value.get("dialect"))
         self._answer = value.get("answer")
         self._where = where
+        self.model = str(value.get("model") or "")
+        """The model, as the request names it."""
+
+        counted = value.get("counted")
+        self.counted: Mapping[str, Json] = counted if is_object(counted) else {}
+        """What the proxy counted: rounds, searches, tokens, seconds."""
 
     @property
     def catalog(self) -> Catalog:

@@ -21,8 +21,9 @@ from toolfold._json_values import compact
 from toolfold.config.serve_settings import ServeSettings
 from toolfold.errors import ToolfoldError
 from toolfold.inspector import views
-from toolfold.inspector.conversations import conversation_view, conversations_view
+from toolfold.inspector.conversations import Conversations
 from toolfold.inspector.inspected import Inspected
+from toolfold.inspector.live import live_view
 from toolfold.serve.http.customs import AsgiScope, Customs, Send
 from toolfold.serve.http.guard import Guard, Hosts, Origins
 from toolfold.serve.http.rate_limit import Receive
@@ -39,8 +40,9 @@ _KINDS = {
     "svg": b"image/svg+xml",
 }
 _NAMES = (
-    "inspector.css", "icon.svg", "inspector.js", "dom.js", "treemap.js", "catalog.js",
-    "search.js", "fold.js", "conversations.js", "live.js",
+    "inspector.css", "icon.svg", "inspector.js", "dom.js", "page.js", "dialogs.js", "catalog.js",
+    "treemap.js", "findings.js", "tool.js", "search.js", "fold.js", "conversations.js",
+    "audit.js", "live.js",
 )  # fmt: skip
 _FILES = {"/": "index.html", **{f"/{name}": name for name in _NAMES}}
 _POLICY = (
@@ -101,29 +103,36 @@ class InspectorApp:
         inspected: What it looks at.
         states: The folders in which running gateways and proxies keep their state.
         recorded: The files of conversations.
+        beside: More catalogs, to be compared with the first.
     """
 
     def __init__(
-        self, inspected: Inspected, states: Sequence[Path] = (), recorded: Sequence[Path] = ()
+        self,
+        inspected: Inspected,
+        states: Sequence[Path] = (),
+        recorded: Sequence[Path] = (),
+        beside: Sequence[Inspected] = (),
     ) -> None:
-        self._inspected = inspected
+        self._catalogs = (inspected, *beside)
         self._states = states
-        self._recorded = recorded
+        self._conversations = Conversations(recorded)
         self._views: dict[str, Callable[[_Question], Any]] = {
-            "/api/catalog": lambda _: views.catalog_view(self._inspected),
-            "/api/findings": lambda _: views.findings_view(self._inspected),
-            "/api/conversations": lambda _: conversations_view(self._recorded),
-            "/api/conversation": lambda q: conversation_view(self._recorded, q.number("id")),
-            "/api/live": lambda _: views.live_view(self._states),
-            "/api/tool": lambda q: views.tool_view(self._inspected, q.text("name")),
+            "/api/catalog": lambda _: self._catalog(),
+            "/api/findings": self._findings,
+            "/api/conversations": lambda _: self._conversations.view(),
+            "/api/conversation": lambda q: self._conversations.conversation(q.number("id")),
+            "/api/live": lambda _: live_view(self._states),
+            "/api/tool": lambda q: views.tool_view(self._of(q), q.text("name")),
             "/api/search": self._search,
             "/api/why-not": self._why_not,
-            "/api/fold": self._fold,
+            "/api/fold": lambda q: views.fold_view(self._of(q), _fold_options(q)),
+            "/api/strategies": lambda q: views.strategies_view(self._of(q), _fold_options(q)),
         }
 
     def warm(self) -> None:
         """Have ready what the first look would wait for."""
-        self._inspected.warm()
+        for inspected in self._catalogs:
+            inspected.warm()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -158,20 +167,42 @@ class InspectorApp:
             return 404, _error("there is none of this name")
         return 200, compact(found).encode("utf-8", "backslashreplace")
 
+    def _of(self, question: _Question) -> Inspected:
+        """Return the catalog that a question is about; the first where it names none."""
+        number = question.number("catalog") if question.values.get("catalog") else 0
+        if number >= len(self._catalogs):
+            raise _BadQuestionError(f"there is no catalog {number}")
+        return self._catalogs[number]
+
+    def _catalog(self) -> views.Values:
+        titles = [each.title for each in self._catalogs]
+        return {**views.catalog_view(self._catalogs[0]), "catalogs": titles}
+
+    def _findings(self, question: _Question) -> views.Values:
+        retrieval = question.values.get("retrieval") == "1"
+        return self._of(question).checkup.view(retrieval=retrieval)
+
     def _search(self, question: _Question) -> views.Values:
-        options = question.options(ranker=str, floor=float, limit=int)
-        return views.search_view(self._inspected, question.text("q"), options)
+        options = question.options(ranker=str, floor=float, limit=int, memory=str)
+        return views.search_view(self._of(question), question.text("q"), options)
 
     def _why_not(self, question: _Question) -> views.Values | None:
         options = question.options(ranker=str, floor=float)
         asked = question.text("q"), question.text("name")
-        return views.why_not_view(self._inspected, *asked, options)
+        return views.why_not_view(self._of(question), *asked, options)
 
-    def _fold(self, question: _Question) -> views.Values:
-        options = question.options(
-            strategy=str, enabled=str, listing=str, shape=str, model=str, context_length=int
-        )
-        return views.fold_view(self._inspected, options)
+
+def _fold_options(question: _Question) -> views.Values:
+    return question.options(
+        strategy=str,
+        enabled=str,
+        listing=str,
+        shape=str,
+        api=str,
+        model=str,
+        context_length=int,
+        gate=float,
+    )
 
 
 class _InspectorCustoms(Customs):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from toolfold._checkup import Finding, check_tools
 from toolfold._json_values import compact
 from toolfold.bridge import Bridge
 from toolfold.catalog import Catalog
+from toolfold.fold import fold
+from toolfold.inspector.checkup import Checkup
+from toolfold.search.memory import SearchMemory
 from toolfold.settings import Settings
 from toolfold.tokens import estimate
 from toolfold.tool import Tool
@@ -31,10 +33,21 @@ class Inspected:
     title: str
     """Where the tools come from, for a person."""
 
+    memory: SearchMemory | None = None
+    """What searches led to before, where that is kept and counts."""
+
     @cached_property
     def costs(self) -> Mapping[str, int]:
         """What each tool's definition costs a model in every request, by name."""
         return {tool.name: _cost(tool) for tool in self.catalog}
+
+    @cached_property
+    def tokens(self) -> int:
+        """What the whole list costs, as `fold` counts it."""
+        folded = fold(
+            self.catalog, settings=replace(self.settings, enabled="off"), shape="openai-chat"
+        )
+        return folded.report.tokens_before
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[Tool, ...]]:
@@ -46,18 +59,14 @@ class Inspected:
         return {name: tuple(found[name]) for name in sorted(found, key=lambda n: (-costs[n], n))}
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """What would hurt in the catalog, errors first."""
-        return tuple(check_tools(self.catalog.tools))
+    def checkup(self) -> Checkup:
+        """What would hurt in the catalog; it is looked for once somebody asks."""
+        return Checkup(self.catalog, self.settings)
 
     def warm(self) -> None:
-        """Have ready what the first search and the first look would wait for."""
+        """Have ready what the first look and the first search would wait for."""
+        _ = self.costs, self.sources, self.tokens
         Bridge.over(self.catalog, self.settings).search("warm", 1)
-        _ = self.findings
-
-    def findings_of(self, name: str) -> list[Finding]:
-        """Return what would hurt of one tool."""
-        return [finding for finding in self.findings if name in finding.tools]
 
 
 def _cost(tool: Tool) -> int:

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, get_args
 
-from toolfold._checkup import Finding
 from toolfold._json_values import compact
 from toolfold._retrievability import retrievability
 from toolfold._signature import signature
 from toolfold.answer import Answer, Hit
 from toolfold.bridge import NEEDS_AT_MOST, Bridge
-from toolfold.fold import fold
+from toolfold.fold import Folded, fold
 from toolfold.inspector.inspected import Inspected
+from toolfold.providers import SHAPES, TABLE
 from toolfold.search import RANKERS
-from toolfold.serve.control.running_gateways import running_gateways
 from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.settings.model import StrategyName
@@ -30,21 +28,23 @@ from toolfold.wire import write
 
 __all__ = [
     "catalog_view",
-    "findings_view",
     "fold_view",
-    "live_view",
     "search_view",
+    "strategies_view",
     "tool_view",
     "why_not_view",
 ]
 
 Values = dict[str, Any]
 
-_FINDINGS_AT_MOST = 500
 _QUERY_AT_MOST = 2_000
 _RANKED_AT_MOST = 5_000
+_TOOLS_SHOWN = 200
+_SHAPE: Shape = "openai-chat"
 _SHAPES: tuple[Shape, ...] = get_args(Shape)
-_STRATEGIES: tuple[str, ...] = get_args(StrategyName)
+_STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
+_HOSTS = {support.api: support.hosts[0] for support in TABLE}
+"""Where each provider's own API is, by its name."""
 
 
 def catalog_view(inspected: Inspected) -> Values:
@@ -53,7 +53,7 @@ def catalog_view(inspected: Inspected) -> Values:
     return {
         "title": inspected.title,
         "tools": len(inspected.catalog),
-        "tokens": sum(costs.values()),
+        "tokens": inspected.tokens,
         "sources": [
             {
                 "name": source,
@@ -67,40 +67,19 @@ def catalog_view(inspected: Inspected) -> Values:
         ],
         "rankers": list(RANKERS),
         "strategies": list(_STRATEGIES),
+        "apis": list(_HOSTS),
         "shapes": list(_SHAPES),
+        "has_memory": inspected.memory is not None,
         "settings": {
             "ranker": inspected.settings.ranker,
             "strategy": inspected.settings.strategy,
             "floor": inspected.settings.relevance_floor,
             "limit": inspected.settings.search_default_limit,
+            "most": inspected.settings.max_search_limit,
             "enabled": inspected.settings.enabled,
+            "listing": inspected.settings.listing,
+            "gate": inspected.settings.threshold_pct,
         },
-    }
-
-
-def findings_view(inspected: Inspected) -> Values:
-    """Return what would hurt in the catalog; of thousands of tools, after seconds."""
-    found = inspected.findings
-    return {
-        "findings": [_finding(finding) for finding in found[:_FINDINGS_AT_MOST]],
-        "more": max(len(found) - _FINDINGS_AT_MOST, 0),
-    }
-
-
-def live_view(states: Sequence[Path]) -> Values:
-    """Return how the gateways and proxies of this user stand that run now.
-
-    Args:
-        states: The folders in which they keep their state.
-
-    Raises:
-        ToolfoldError: Running ones cannot be asked on this system.
-    """
-    return {
-        "running": [
-            {"pid": each.pid, "error": each.error, **(each.report or {})}
-            for each in running_gateways(states)
-        ]
     }
 
 
@@ -121,8 +100,12 @@ def tool_view(inspected: Inspected, name: str) -> Values | None:
         "policy": tool.policy,
         "annotations": tool.annotations,
         "tokens": inspected.costs[tool.name],
-        "wire": {shape: compact(write(tool, shape)) for shape in _SHAPES},
-        "findings": [_finding(finding) for finding in inspected.findings_of(tool.name)],
+        "parameters": tool.parameters,
+        "wire": {
+            shape: {"text": (text := compact(write(tool, shape))), "tokens": estimate(text)}
+            for shape in _SHAPES
+        },
+        "findings": inspected.checkup.of(tool.name),
         "found": found._asdict(),
     }
 
@@ -133,14 +116,18 @@ def search_view(inspected: Inspected, query: str, options: Values) -> Values:
     Args:
         inspected: The catalog.
         query: The query, its needs with `|` between them.
-        options: `ranker`, `floor` and `limit`, in place of the settings'.
+        options: `ranker`, `floor` and `limit`, in place of the settings'; `memory` is `off`
+            where what searches led to before is not to count.
 
     Raises:
         ConfigError: An option cannot be used.
     """
     query = query[:_QUERY_AT_MOST]
     settings = _with_options(inspected.settings, options)
-    bridge = replace(Bridge.over(inspected.catalog, settings), strategy=strategy_of(settings))
+    memory = None if options.get("memory") == "off" else inspected.memory
+    bridge = replace(
+        Bridge.over(inspected.catalog, settings), strategy=strategy_of(settings), memory=memory
+    )
     limit = options.get("limit")
     asked = {"query": query, **({"limit": limit} if limit else {})}
     answer = bridge.resolve(bridge.names.search, asked, Session())
@@ -151,6 +138,9 @@ def search_view(inspected: Inspected, query: str, options: Values) -> Values:
     without_floor = Bridge.over(inspected.catalog, replace(settings, relevance_floor=0.0))
     return {
         "query": query,
+        "title": inspected.title,
+        "searched": len(inspected.catalog),
+        "remembers": memory is not None,
         "answer": answer.text,
         "tokens": estimate(answer.text),
         "calibrated": bridge.ranker.calibrated,
@@ -206,31 +196,73 @@ def fold_view(inspected: Inspected, options: Values) -> Values:
 
     Args:
         inspected: The catalog.
-        options: `strategy`, `context_length`, `model`, `enabled`, `listing` and `shape`, in place
-            of the settings'.
+        options: `strategy`, `context_length`, `model`, `enabled`, `listing`, `gate`, `api` and
+            `shape`, in place of the settings'.
 
     Raises:
         ConfigError: An option cannot be used.
     """
-    names = ("strategy", "enabled", "listing")
-    settings = replace(inspected.settings, **{n: options[n] for n in names if n in options})
-    shape = options.get("shape", "openai-chat")
-    folded = fold(
-        inspected.catalog,
-        settings=settings,
-        context_length=options.get("context_length"),
-        model=options.get("model"),
-        shape=shape,
-    )
+    folded = _fold(inspected, options)
     report = folded.report
+    tools = [compact(tool) for tool in folded.tools[:_TOOLS_SHOWN]]
     return {
         "active": folded.active,
         "says": str(report),
         "report": {key: value for key, value in asdict(report).items() if key != "renamed"},
+        "counts": "tokens" if strategy_of(folded.bridge.settings).gate == "tokens" else "tools",
+        "shape": SHAPES.get(options["api"]) if "api" in options else options.get("shape", _SHAPE),
         "guidance": folded.guidance,
-        "tools": [compact(tool) for tool in folded.tools[:200]],
-        "more_tools": max(len(folded.tools) - 200, 0),
+        "tools": [{"text": text, "tokens": estimate(text)} for text in tools],
+        "more_tools": max(len(folded.tools) - _TOOLS_SHOWN, 0),
     }
+
+
+def strategies_view(inspected: Inspected, options: Values) -> Values:
+    """Return what every strategy comes to, side by side.
+
+    Args:
+        inspected: The catalog.
+        options: As those of `fold_view`; their `strategy` and `api` are passed over. Where a
+            provider must defer the tools itself, each provider is a row.
+
+    Raises:
+        ConfigError: An option cannot be used.
+    """
+    ways: list[tuple[str, str | None]] = [(name, None) for name in ("bridge", "reveal", "stub")]
+    ways += [(name, api) for name in ("native", "hosted") for api in _HOSTS]
+    rows: list[Values] = []
+    for name, api in ways:
+        own = {key: value for key, value in options.items() if key not in ("api", "shape")}
+        own |= {"strategy": name, **({"api": api} if api else {})}
+        report = _fold(inspected, own).report
+        rows.append(
+            {
+                "strategy": name,
+                "api": api,
+                "comes_to": report.strategy if report.active else "not folded",
+                "tools": report.tools_after,
+                "before": report.tokens_before,
+                "after": report.tokens_after,
+                "reason": report.reason,
+            }
+        )
+    return {"rows": rows}
+
+
+def _fold(inspected: Inspected, options: Values) -> Folded:
+    named = {"strategy": "strategy", "enabled": "enabled", "listing": "listing"}
+    named["gate"] = "threshold_pct"
+    given = {named[key]: value for key, value in options.items() if key in named}
+    api = options.get("api")
+    return fold(
+        inspected.catalog,
+        settings=replace(inspected.settings, **given),
+        context_length=options.get("context_length"),
+        model=options.get("model"),
+        api=api,
+        host=_HOSTS.get(api) if api else None,
+        shape=None if api else options.get("shape", _SHAPE),
+    )
 
 
 def _with_options(settings: Settings, options: Values) -> Settings:
@@ -255,7 +287,3 @@ def _hit(hit: Hit, bridge: Bridge) -> Values:
         "summary": hit.summary,
         "why": why,
     }
-
-
-def _finding(finding: Finding) -> Values:
-    return {**finding._asdict(), "tools": list(finding.tools)}

@@ -1,191 +1,162 @@
-// What the catalog costs: a treemap of sources, then of tools; one tool in full; what would hurt.
+// What the catalog costs: a map of sources and their tools, the same as tables, what would hurt.
 
-import { counted, h, number, pretty, show } from "./dom.js";
-import { treemap } from "./treemap.js";
+import { counted, field, h, head, meter, number, panel, saved, share, show, stat, table } from "./dom.js";
+import { findingsPanel } from "./findings.js";
+import { address, ask } from "./page.js";
+import { toolView } from "./tool.js";
+import { drawnMap } from "./treemap.js";
 
 const NONE = "(no source)";
-const SHOWN = 200;
+const FOUND = 100;
 
 export function catalogView(main, page) {
-  const [kind, name] = split(page.rest);
-  if (kind === "tool") return toolView(main, page, name);
-  const source = kind === "source" ? page.catalog.sources.find((s) => s.name === name) : undefined;
+  const [kind, name] = page.parts;
+  if (kind === "tool" && name !== undefined) return toolView(main, page, name);
+  const source = kind === "source" ? page.catalog.sources.find((each) => each.name === name) : null;
+  if (source) return sourceView(main, page, source);
+  const { catalog } = page;
+  const folded = h("strong", {}, "…");
+  const less = h("span", {}, "in a window of 131,072");
+  const after = h("a", { class: "stat good", href: "#fold" }, h("span", {}, "Tokens, folded"), folded, less);
+  const place = h("div", {});
+  const filter = filtering(catalog, place, () => sourcesTable(catalog));
+  show(place, sourcesTable(catalog));
+  const map = h("div", { class: "treemap", "aria-hidden": "true" });
   show(
     main,
-    source ? crumbs(source.name || NONE) : h("h2", {}, "What costs what"),
-    source ? tools(source) : sources(page.catalog),
-    source ? null : hurting(page),
+    h(
+      "div",
+      { class: "stack" },
+      head("What costs what", "Every definition is read with every request"),
+      h(
+        "div",
+        { class: "stats" },
+        stat("Tools", number(catalog.tools), counted(catalog.sources.length, "source")),
+        stat("Tokens, as they are", number(catalog.tokens), "in every request"),
+        after,
+        stat("A tool, on average", number(Math.round(catalog.tokens / Math.max(catalog.tools, 1))), "tokens"),
+      ),
+      h(
+        "div",
+        { class: "two wide-left" },
+        h("section", { class: "panel" }, map),
+        h("section", { class: "panel stack tight" }, filter, place),
+      ),
+      findingsPanel(page),
+    ),
   );
+  ask("fold", { context_length: 131072 })
+    .then(({ report }) => {
+      folded.textContent = number(report.tokens_after);
+      less.textContent = saved(report.tokens_before, report.tokens_after);
+    })
+    .catch((error) => (less.textContent = error.message));
+  return drawnMap(map, catalog.sources.map(group));
 }
 
-export function toolLink(name) {
-  return h("a", { href: `#catalog/tool:${encodeURIComponent(name)}` }, name);
-}
-
-function split(rest) {
-  const at = rest.indexOf(":");
-  return at < 0 ? ["", ""] : [rest.slice(0, at), rest.slice(at + 1)];
-}
-
-function crumbs(name) {
-  return h("h2", {}, h("a", { href: "#catalog" }, "All sources"), " / ", name);
-}
-
-function sources(catalog) {
-  return drawn(
-    catalog.sources.map((source) => ({
-      name: source.name || NONE,
-      about: `${counted(source.tools.length, "tool")}, ${number(source.tokens)} tokens`,
-      value: source.tokens,
-      link: `#catalog/source:${encodeURIComponent(source.name)}`,
-    })),
-    ["Source", "Cost"],
-  );
-}
-
-function tools(source) {
-  return drawn(
-    source.tools.map((tool) => ({
+function group(source, i) {
+  return {
+    name: source.name || NONE,
+    value: source.tokens,
+    hue: (i * 47 + 230) % 360,
+    about: `${counted(source.tools.length, "tool")}, ${number(source.tokens)} tokens`,
+    link: address("catalog", ["source", source.name]),
+    parts: source.tools.map((tool) => ({
       name: tool.name,
-      about: `${number(tool.tokens)} tokens`,
+      label: bare(tool.name, source.name),
       value: tool.tokens,
-      link: `#catalog/tool:${encodeURIComponent(tool.name)}`,
+      about: `${number(tool.tokens)} tokens`,
+      link: address("catalog", ["tool", tool.name]),
     })),
-    ["Tool", "Cost"],
-  );
+  };
 }
 
-function drawn(items, heads) {
-  const first = items.slice(0, SHOWN);
-  const places = treemap(first.map((item) => item.value), 100, 56);
-  // The table below says the same to whoever reads and does not look.
-  const map = h(
-    "div",
-    { class: "treemap", "aria-hidden": "true" },
-    first.map((item, i) => tile(item, places[i], i)),
-  );
-  const rows = items.map((item) =>
+// A tool's name without its source's, which stands above it.
+function bare(name, source) {
+  return source && name.startsWith(`${source}__`) ? name.slice(source.length + 2) : name;
+}
+
+// A list of all tools that is short until a name is typed.
+function filtering(catalog, place, unfiltered) {
+  const box = h("input", {
+    type: "search",
+    "data-filter": true,
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "part of a name",
+    on: {
+      input: () => {
+        const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+        if (!words.length) return show(place, unfiltered());
+        const found = catalog.sources
+          .flatMap((source) => source.tools)
+          .filter((tool) => words.every((word) => tool.name.toLowerCase().includes(word)))
+          .sort((a, b) => b.tokens - a.tokens);
+        if (!found.length) {
+          return show(place, h("p", { class: "soft" }, "No tool has this in its name. Search finds by meaning: press /"));
+        }
+        show(place, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tools found" }, toolsTable(found, catalog.tokens)));
+      },
+    },
+  });
+  return field("Find a tool by name", box);
+}
+
+function sourcesTable(catalog) {
+  const rows = catalog.sources.map((source) => () =>
     h(
       "tr",
       {},
-      h("td", {}, h("a", { href: item.link }, item.name)),
-      h("td", { class: "number" }, item.about),
+      h("td", {}, h("a", { href: address("catalog", ["source", source.name]) }, source.name || NONE), meter(source.tokens, catalog.sources[0].tokens)),
+      h("td", { class: "number" }, number(source.tools.length)),
+      h("td", { class: "number" }, number(source.tokens)),
+      h("td", { class: "number soft" }, share(source.tokens, catalog.tokens)),
     ),
   );
-  const head = h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)));
-  return h("div", {}, map, h("table", {}, h("thead", {}, head), h("tbody", {}, rows)));
-}
-
-function tile(item, place, i) {
-  if (!place) return null;
-  return h(
-    "a",
-    {
-      href: item.link,
-      tabindex: "-1",
-      class: `tile tone-${i % 6}`,
-      title: `${item.name}: ${item.about}`,
-      place: {
-        left: `${place.x}%`,
-        top: `${(place.y / 56) * 100}%`,
-        width: `${place.width}%`,
-        height: `${(place.height / 56) * 100}%`,
-      },
-    },
-    place.width > 7 && place.height > 5 ? h("span", {}, item.name) : null,
-    place.width > 12 && place.height > 9 ? h("small", {}, item.about) : null,
-  );
-}
-
-let found;
-
-function hurting(page) {
-  const section = h("section", {}, h("h2", {}, "What would hurt"), h("p", {}, "Looking …"));
-  found ??= page.ask("findings");
-  found
-    .then((value) => show(section, h("h2", {}, "What would hurt"), findings(value)))
-    .catch((error) => section.append(h("p", { class: "error" }, error.message)));
-  return section;
-}
-
-function findings(value) {
-  const list = value.findings.map((finding) =>
-    h(
-      "li",
-      { class: finding.severity },
-      h("strong", {}, `${finding.severity}: ${finding.kind}`),
-      " ",
-      finding.tools.flatMap((name) => [toolLink(name), " "]),
-      finding.message,
-    ),
-  );
+  const heads = ["Source", { text: "Tools", kind: "number" }, { text: "Tokens", kind: "number" }, { text: "Share", kind: "number" }];
   return h(
     "div",
-    {},
-    list.length ? h("ul", { class: "findings" }, list) : h("p", {}, "Nothing was found."),
-    value.more ? h("p", {}, `${number(value.more)} more.`) : null,
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sources" },
+    table(heads, rows, { most: FOUND, label: "Sources" }),
   );
 }
 
-async function toolView(main, page, name) {
-  show(main, crumbs(name), h("p", {}, "…"));
-  let tool;
-  try {
-    tool = await page.ask("tool", { name });
-  } catch (error) {
-    show(main, crumbs(name), h("p", { class: "error", role: "alert" }, error.message));
-    return;
-  }
-  const shapes = Object.keys(tool.wire);
-  const bytes = h("pre", { tabindex: "0", "aria-label": "definition" });
-  const size = h("p", {});
-  const draw = (shape) => {
-    bytes.textContent = pretty(tool.wire[shape]);
-    size.textContent = `${number(tool.wire[shape].length)} characters as it is sent, compact`;
-  };
-  draw(shapes[0]);
-  const picked = h(
-    "select",
-    { "aria-label": "Wire shape", on: { change: (event) => draw(event.target.value) } },
-    shapes.map((shape) => h("option", { value: shape }, shape)),
+function toolsTable(tools, whole) {
+  const most = tools.reduce((found, tool) => Math.max(found, tool.tokens), 0);
+  const rows = tools.map((tool) => () =>
+    h(
+      "tr",
+      {},
+      h("td", {}, toolLink(tool.name), meter(tool.tokens, most)),
+      h("td", { class: "number" }, number(tool.tokens)),
+      h("td", { class: "number soft" }, share(tool.tokens, whole)),
+    ),
   );
+  const heads = ["Tool", { text: "Tokens", kind: "number" }, { text: "Share", kind: "number" }];
+  return table(heads, rows, { most: FOUND, label: "Tools" });
+}
+
+export function toolLink(name) {
+  return h("a", { href: address("catalog", ["tool", name]) }, name);
+}
+
+function sourceView(main, page, source) {
+  const map = h("div", { class: "treemap", "aria-hidden": "true" });
   show(
     main,
-    crumbs(tool.name),
-    h("p", { class: "signature" }, tool.signature),
-    h("p", { class: "description" }, tool.description || "It has no description."),
-    facts(tool),
-    tool.findings.length
-      ? h(
-          "ul",
-          { class: "findings" },
-          tool.findings.map((finding) =>
-            h("li", { class: finding.severity }, `${finding.kind}: ${finding.message}`),
-          ),
-        )
-      : null,
-    h("h3", {}, "What a model reads after tool_describe"),
-    h("pre", { tabindex: "0", "aria-label": "described" }, tool.described),
-    h("h3", {}, "On the wire ", picked),
-    size,
-    bytes,
+    h(
+      "div",
+      { class: "stack" },
+      h("nav", { class: "crumbs", "aria-label": "Where you are" }, h("a", { href: "#catalog" }, "All sources"), " / ", source.name || NONE),
+      head(source.name || NONE, `${counted(source.tools.length, "tool")}, ${number(source.tokens)} tokens, ${share(source.tokens, page.catalog.tokens)} of the catalog`),
+      h(
+        "div",
+        { class: "two wide-left" },
+        h("section", { class: "panel" }, map),
+        panel("", h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Tools" }, toolsTable(source.tools, page.catalog.tokens))),
+      ),
+    ),
   );
-}
-
-function facts(tool) {
-  const place = (found) => (found === null ? "not found" : `found, place ${found}`);
-  const rows = [
-    ["Tokens", number(tool.tokens)],
-    ["Policy", tool.policy],
-    ["Hints", Object.keys(tool.annotations ?? {}).join(", ") || "none"],
-    ["By its own description", place(tool.found.by_description)],
-    ["In other words", place(tool.found.by_paraphrase)],
-    ["Words to add", tool.found.words_to_add.join(", ") || "none"],
-    ["Stands behind", tool.found.shadowed_by.join(", ") || "none"],
-  ];
-  return h(
-    "dl",
-    {},
-    rows.flatMap(([term, text]) => [h("dt", {}, term), h("dd", {}, text)]),
-  );
+  const place = page.catalog.sources.indexOf(source);
+  return drawnMap(map, group(source, place).parts.map((tool) => ({ ...tool, hue: (place * 47 + 230) % 360 })));
 }

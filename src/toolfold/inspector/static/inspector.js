@@ -1,100 +1,115 @@
-// The page: which view is shown, and the one way to ask the server.
+// The page: which view is shown, its tabs, the theme and the keys.
 
 import { catalogView } from "./catalog.js";
 import { conversationsView } from "./conversations.js";
-import { counted, h, number, show } from "./dom.js";
+import { hasSingleKeys, showKeys } from "./dialogs.js";
+import { failure, h, show } from "./dom.js";
 import { foldView } from "./fold.js";
 import { liveView } from "./live.js";
+import { VIEWS, ask, keyOfOthers, shown, takeKey } from "./page.js";
 import { searchView } from "./search.js";
 
-const VIEWS = { catalog: catalogView, search: searchView, fold: foldView, conversations: conversationsView, live: liveView };
+const DRAW = { catalog: catalogView, search: searchView, fold: foldView, conversations: conversationsView, live: liveView };
 const NAMES = { catalog: "Catalog", search: "Search", fold: "Fold", conversations: "Conversations", live: "Live" };
-const KEY = "toolfold-token";
+const THEMES = ["system", "light", "dark"];
 
 const main = document.getElementById("main");
 const tabs = document.getElementById("tabs");
-const said = document.getElementById("said");
-
-// The key stands behind the # of the link, which browsers send to nobody. It is taken out of
-// the address, so that it is in no history and on no picture of the screen.
-const given = location.hash.slice(1);
-if (given && !(given.split("/")[0] in VIEWS)) {
-  sessionStorage.setItem(KEY, given);
-  history.replaceState(null, "", "#catalog");
-}
-
-export async function ask(path, values = {}) {
-  const query = new URLSearchParams(
-    Object.entries(values).filter(([, value]) => value !== "" && value !== undefined),
-  );
-  const answer = await fetch(`api/${path}?${query}`, {
-    headers: { authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` },
-  });
-  if (answer.status === 401) throw new Error("The key is not right: open the link anew.");
-  const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error);
-  return body;
-}
-
-export function say(text) {
-  said.textContent = text;
-}
-
-function shown() {
-  const [name, ...rest] = decodeURIComponent(location.hash.slice(1)).split("/");
-  return { name: name in VIEWS ? name : "catalog", rest: rest.join("/") };
-}
-
 let catalog;
+let leave = null;
 
 function draw() {
-  const { name, rest } = shown();
+  const { view, parts, values } = shown();
   for (const tab of tabs.children) {
-    const is = tab.dataset.view === name;
+    const is = tab.dataset.view === view;
     tab.setAttribute("aria-selected", String(is));
     tab.tabIndex = is ? 0 : -1;
   }
-  document.title = `${NAMES[name]} · toolfold`;
-  VIEWS[name](main, { catalog, ask, say, rest });
+  main.setAttribute("aria-labelledby", `tab-${view}`);
+  document.title = `${NAMES[view]} · toolfold`;
+  leave?.();
+  leave = DRAW[view](main, { catalog, parts, values }) ?? null;
 }
 
-function onKey(event) {
-  const names = Object.keys(VIEWS);
+function onTabKey(event) {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (!step) return;
-  const next = (names.indexOf(shown().name) + step + names.length) % names.length;
-  location.hash = names[next];
+  event.preventDefault();
+  const next = (VIEWS.indexOf(shown().view) + step + VIEWS.length) % VIEWS.length;
+  location.hash = VIEWS[next];
   tabs.children[next].focus();
 }
 
-async function begin() {
-  show(
-    tabs,
-    Object.keys(VIEWS).map((name) =>
-      h(
-        "button",
-        {
-          role: "tab",
-          type: "button",
-          "aria-controls": "main",
-          "data-view": name,
-          on: { click: () => (location.hash = name), keydown: onKey },
-        },
-        NAMES[name],
-      ),
-    ),
+function onKey(event) {
+  const writing = event.target.closest?.("input, select, textarea, dialog");
+  if (event.ctrlKey || event.metaKey || event.altKey || writing || !hasSingleKeys()) return;
+  if (event.key === "?") return void showKeys();
+  if (event.key === "/") {
+    event.preventDefault();
+    if (shown().view !== "search") location.hash = "search";
+    setTimeout(() => document.getElementById("query")?.focus());
+  } else if (event.key === "f") {
+    const filter = document.querySelector("main [data-filter]");
+    if (filter) {
+      event.preventDefault();
+      filter.focus();
+    }
+  } else if (VIEWS[Number(event.key) - 1]) {
+    location.hash = VIEWS[Number(event.key) - 1];
+    main.focus({ preventScroll: true });
+  }
+}
+
+function themed(next) {
+  const button = document.getElementById("theme");
+  const theme = THEMES.includes(next) ? next : "system";
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  button.textContent = { system: "Auto", light: "Light", dark: "Dark" }[theme];
+  button.setAttribute("aria-label", `Theme: ${theme === "system" ? "as the system" : theme}`);
+  localStorage.setItem("toolfold-theme", theme);
+  return theme;
+}
+
+function tab(name) {
+  return h(
+    "button",
+    {
+      role: "tab",
+      type: "button",
+      id: `tab-${name}`,
+      "aria-controls": "main",
+      "aria-selected": "false",
+      "data-view": name,
+      on: { click: () => (location.hash = name), keydown: onTabKey },
+    },
+    NAMES[name],
   );
+}
+
+async function begin() {
+  takeKey();
+  show(tabs, VIEWS.map(tab));
+  let theme = themed(localStorage.getItem("toolfold-theme"));
+  document.getElementById("theme").addEventListener("click", () => {
+    theme = themed(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]);
+  });
+  document.getElementById("keys").addEventListener("click", showKeys);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // what stands behind the # is the view
+    main.focus();
+  });
+  document.addEventListener("keydown", onKey);
+  await keyOfOthers();
   try {
     catalog = await ask("catalog");
   } catch (error) {
-    show(main, h("p", { class: "error", role: "alert" }, error.message));
+    show(main, failure(error));
     return;
   }
-  document.getElementById("title").textContent = catalog.title;
-  const sources = counted(catalog.sources.length, "source");
-  document.getElementById("totals").textContent =
-    `${counted(catalog.tools, "tool")} of ${sources}, ${number(catalog.tokens)} tokens of ` +
-    "definitions in every request";
+  const title = document.getElementById("title");
+  title.textContent = catalog.title;
+  title.title = catalog.title;
   addEventListener("hashchange", draw);
   draw();
 }

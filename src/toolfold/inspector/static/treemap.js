@@ -1,49 +1,111 @@
 // A treemap: areas in proportion to values, as square as they come (squarified).
 
-export function treemap(values, width, height) {
+const LINE = 19;
+const SHOWN = 400;
+
+// Draw groups, each with its parts where there is room, and again when the width changes.
+export function drawnMap(place, groups) {
+  let width = 0;
+  const draw = () => {
+    const now = place.clientWidth;
+    if (!now || now === width) return;
+    width = now;
+    place.replaceChildren(...tiles(groups, { x: 0, y: 0, width, height: place.clientHeight }));
+  };
+  const watching = new ResizeObserver(draw);
+  watching.observe(place);
+  draw();
+  return () => watching.disconnect();
+}
+
+function tiles(groups, room) {
+  const shown = together(groups);
+  const places = treemap(shown.map((each) => each.value), room);
+  return shown.flatMap((each, i) => {
+    const own = places[i];
+    if (!own) return [];
+    const inner = { x: own.x + 2, y: own.y + LINE, width: own.width - 4, height: own.height - LINE - 2 };
+    if (!each.parts || inner.width < 60 || inner.height < 30) return [tile(each, own)];
+    const parts = together(each.parts, Math.floor((inner.width * inner.height) / 500));
+    const inside = treemap(parts.map((part) => part.value), inner);
+    return [tile(each, own, "group"), ...parts.map((part, j) => inside[j] && tile({ ...part, hue: each.hue }, inside[j]))];
+  });
+}
+
+// The dearest, and one tile for all others: a tile of two pixels shows nothing.
+function together(items, most = SHOWN) {
+  const bound = Math.max(Math.min(most, SHOWN), 4);
+  if (items.length <= bound) return items;
+  const rest = items.slice(bound - 1);
+  const value = rest.reduce((sum, item) => sum + item.value, 0);
+  const other = { name: `${rest.length.toLocaleString("en")} others`, value, hue: rest[0].hue, about: `${value.toLocaleString("en")} tokens` };
+  return [...items.slice(0, bound - 1), other];
+}
+
+function tile(item, place, kind = "") {
+  const made = document.createElement(item.link ? "a" : "span");
+  made.className = `tile ${kind}`;
+  made.title = `${item.name}: ${item.about}`;
+  if (item.link) {
+    made.href = item.link;
+    made.tabIndex = -1;
+  }
+  const style = made.style;
+  style.setProperty("--hue", item.hue);
+  style.left = `${place.x}px`;
+  style.top = `${place.y}px`;
+  style.width = `${place.width}px`;
+  style.height = `${place.height}px`;
+  // A name may break behind its joints.
+  if (place.width > 50 && place.height > 15) made.append((item.label ?? item.name).replace(/[_.-]+/g, "$&\u200b"));
+  if ((kind || item.parts) && place.width > 150) {
+    const about = document.createElement("small");
+    about.textContent = ` ${item.about}`;
+    made.append(about);
+  }
+  return made;
+}
+
+export function treemap(values, room) {
   const total = values.reduce((sum, value) => sum + value, 0);
-  if (!total) return [];
-  const scale = (width * height) / total;
+  if (!total || room.width <= 0 || room.height <= 0) return [];
+  const scale = (room.width * room.height) / total;
   const areas = values.map((value) => value * scale);
   const places = [];
-  let room = { x: 0, y: 0, width, height };
+  let left = room;
   let from = 0;
   while (from < areas.length) {
-    const side = Math.min(room.width, room.height);
+    const side = Math.min(left.width, left.height);
     let to = from + 1;
-    while (to < areas.length && worst(areas, from, to + 1, side) <= worst(areas, from, to, side)) {
+    let sum = areas[from];
+    let now = worst(areas, from, to, sum, side);
+    while (to < areas.length) {
+      const next = worst(areas, from, to + 1, sum + areas[to], side);
+      if (next > now) break;
+      sum += areas[to];
+      now = next;
       to += 1;
     }
-    room = laid(areas, from, to, room, places);
+    left = laid(areas, from, to, sum, left, places);
     from = to;
   }
   return places;
 }
 
-function sum(areas, from, to) {
-  let total = 0;
-  for (let i = from; i < to; i += 1) total += areas[i];
-  return total;
+// Values come sorted, so that the first and the last of a row are its most uneven.
+function worst(areas, from, to, sum, side) {
+  const square = side * side;
+  const most = Math.max(areas[from], areas[to - 1]);
+  const least = Math.min(areas[from], areas[to - 1]);
+  return Math.max((square * most) / (sum * sum), (sum * sum) / (square * least || 1));
 }
 
-function worst(areas, from, to, side) {
-  const total = sum(areas, from, to);
-  const thickness = total / side;
-  let found = 0;
-  for (let i = from; i < to; i += 1) {
-    const length = areas[i] / thickness;
-    found = Math.max(found, length / thickness, thickness / length);
-  }
-  return found;
-}
-
-function laid(areas, from, to, room, places) {
-  const total = sum(areas, from, to);
+function laid(areas, from, to, sum, room, places) {
   const upright = room.width >= room.height;
-  const thickness = total / (upright ? room.height : room.width);
+  const thickness = sum / (upright ? room.height : room.width) || 0;
   let offset = 0;
   for (let i = from; i < to; i += 1) {
-    const length = areas[i] / thickness;
+    const length = thickness ? areas[i] / thickness : 0;
     places.push(
       upright
         ? { x: room.x, y: room.y + offset, width: thickness, height: length }
