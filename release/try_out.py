@@ -80,7 +80,7 @@ def _built(work: Path) -> Distributions:
     copy = _unpacked(built.source, work / "addressed")
     project = copy / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    if "[project.urls]" not in text:
+    if not re.search(r"^\[project\.urls\]", text, re.MULTILINE):
         urls = f'[project.urls]\nRepository = "{SAMPLE}"\n\n[project.scripts]'
         project.write_text(text.replace("[project.scripts]", urls), encoding="utf-8")
         out = work / "addressed-dist"
