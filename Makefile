@@ -174,7 +174,7 @@ CODE += release
 .PHONY: docs package workflows clean-public
 
 docs: $(DOCS_READY)      ## the documentation as a site, in .docs/html; a link that leads nowhere fails it
-	$(DOCS)/venv/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html -c docs/site -d $(DOCS)/doctrees . $(DOCS)/html
+	$(DOCS)/venv/bin/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going -b html -c docs/site -d $(DOCS)/doctrees . $(DOCS)/html
 	@echo "$(DOCS)/html/index.html"
 
 package: $(RELEASE_READY)  ## build the package, and try it on every Python there is; PYTHONS="…" names them

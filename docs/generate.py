@@ -2,7 +2,8 @@
 
     python docs/generate.py            # write docs/reference/{settings,gateway,cli,api}.md
                                        # and docs/clients/*.md, and the tables of rooms
-                                       # and modules in docs/architecture.md
+                                       # and modules in docs/architecture.md, of figures
+                                       # in README.md
     python docs/generate.py --check    # exit with 1 where one of them is out of date
 
 A page derived from the code cannot say something else than the code; a test holds the
@@ -26,6 +27,7 @@ from typing import Any, get_origin
 
 import click
 import docstring_parser
+import figures
 import picture
 
 import toolfold
@@ -180,8 +182,9 @@ def pages() -> dict[Path, str]:
         "api.md": _api(),
     }
     house = {picture.PAGE: picture.drawn(picture.PAGE.read_text("utf-8"))}
+    front = {figures.PAGE: figures.filled(figures.PAGE.read_text("utf-8"))}
     clients = {CLIENT_PAGES / f"{client.id}.md": _client(client) for client in CLIENTS.values()}
-    return {REFERENCE / name: text for name, text in made.items()} | clients | house
+    return {REFERENCE / name: text for name, text in made.items()} | clients | house | front
 
 
 # ---- settings

@@ -80,9 +80,11 @@ def _built(work: Path) -> Distributions:
     copy = _unpacked(built.source, work / "addressed")
     project = copy / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    if "[project.urls]" not in text:
+    if not re.search(r"^\[project\.urls\]", text, re.MULTILINE):
         urls = f'[project.urls]\nRepository = "{SAMPLE}"\n\n[project.scripts]'
         project.write_text(text.replace("[project.scripts]", urls), encoding="utf-8")
+        # The builder would take the page from it, as it was made without an address.
+        (copy / "PKG-INFO").unlink()
         out = work / "addressed-dist"
         _run(
             "a wheel with a sample address", sys.executable, "-m", "build", "--wheel",

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import toolfold
 from support.strategies import JSON_VALUES
 from toolfold.redact import MARK, Redactor, redact, redacted
 from toolfold.runtime.messages import Call
 
-ROOT = Path(toolfold.__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 ALNUM = "abcXYZ0189"
 
 

@@ -8,7 +8,8 @@ value means one thing however it came:
   character in what goes to somebody else's parser.
 - NaN and the infinities, which JSON has no word for, are written as null. They are read
   where somebody wrote them all the same.
-- Nesting is written as deep as Python goes; deeper is a `NotJsonError`.
+- Nesting is written to 900 levels, or as deep as Python goes where that is less; deeper is a
+  `NotJsonError`.
 - A mapping that is no dict is an object.
 """
 
@@ -18,9 +19,9 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import orjson
 
@@ -49,6 +50,9 @@ Json: TypeAlias = Any
 # orjson reads an integer of more than 64 bits as a float; twenty digits may be one.
 _LONG_NUMBER = re.compile("[0-9]{20}")
 _LONG_NUMBER_BYTES = re.compile(b"[0-9]{20}")
+
+# Just below where the oldest Python that we run on ends.
+_DEEPEST = 900
 
 
 class NotJsonError(ToolfoldError):
@@ -221,12 +225,16 @@ def _written(value: Json, *, ascii_only: bool = True, sort_keys: bool = False) -
     )
     try:
         try:
-            return encoder.encode(value)
+            text = encoder.encode(value)
         except ValueError as error:
             # A number that JSON has no word for, or a circle.
             with suppress(RecursionError):
                 return encoder.encode(_without_nan(value))
             raise error from None
+        # How deep Python itself goes differs from one version to the next.
+        if _is_too_deep(value):
+            raise RecursionError
+        return text
     except RecursionError:
         raise NotJsonError("nests too deep to be read", hint="flatten it") from None
     except (TypeError, ValueError) as error:
@@ -234,6 +242,23 @@ def _written(value: Json, *, ascii_only: bool = True, sort_keys: bool = False) -
             f"holds something that is not JSON: {error}",
             hint="give plain dicts, lists, strings, numbers, booleans and None",
         ) from None
+
+
+def _is_too_deep(value: Json) -> bool:
+    """Whether a value that has no circle nests deeper than what we read."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Json) -> Iterable[Json]:
+    if is_mapping(value):
+        return value.values()
+    # A tuple is written as an array is.
+    return cast("Iterable[Json]", value) if isinstance(value, list | tuple) else ()
 
 
 def _as_object(value: Json) -> dict[str, Json]:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import click
 import pytest
@@ -19,7 +18,7 @@ import rooms
 from click.testing import CliRunner
 
 import toolfold
-from toolfold import Settings, errors, fold, load_settings
+from toolfold import Settings, errors, load_settings
 from toolfold.cli import main
 from toolfold.settings import ENVIRONMENT, PRESETS
 
@@ -183,22 +182,23 @@ def test_the_readme_has_the_tokens_that_are_measured() -> None:
     bench = pytest.importorskip("bench", reason="the bench is not in this tree")
     assert bench
     from bench import data
-    from bench.tokens import exact_counter, why_not_exact
+    from bench.published import measured_tokens
+    from bench.tokens import why_not_exact
 
     if data.corpora() is None or why_not_exact() is not None:
         pytest.skip("needs the corpus deploy-226 and the ranks of o200k_base")
-    count = exact_counter()
-    assert count is not None
-    tools = list(data.catalog("deploy-226").tools)
+    kept = json.loads(_text(DOCS / "figures.json"))["tokens"]
 
-    def tokens(**settings: Any) -> str:
-        seen = fold(tools, shape="openai-chat", settings=Settings(**settings)).tools
-        text = json.dumps(seen, ensure_ascii=False, separators=(",", ":"))
-        return f"{count(text):,}"
+    assert measured_tokens() == kept, "run `python -m bench.published`"
+    assert f"| {kept['folded']:,} of {kept['unfolded']:,} |" in _text(README)
 
+
+def test_the_readme_shows_the_inspector_and_the_ways_to_install() -> None:
     text = _text(README)
-    assert f"with all schemas | {tokens(enabled='on')} |" in text
-    assert f"all 226 names listed | {tokens(enabled='on', listing='names')} |" in text
+
+    assert re.search(r"^!\[.+\]\(docs/pictures/inspector-catalog\.webp\)$", text, re.MULTILINE)
+    tools = ("uvx", "pipx install", "pip install")
+    assert [t for t in tools if not re.search(rf"^{t} .*toolfold", text, re.MULTILINE)] == []
 
 
 # ---- nothing public is missing

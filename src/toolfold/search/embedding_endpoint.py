@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -223,8 +224,13 @@ def _post(texts: Sequence[str], settings: Reranker) -> Any:
         headers["Authorization"] = f"Bearer {key}"
     body = json.dumps({"model": settings.model, "input": list(texts)}).encode()
     request = urllib.request.Request(settings.endpoint, body, headers, method="POST")
-    with urllib.request.build_opener(_NoRedirect).open(request, timeout=settings.timeout) as answer:
-        text = answer.read(_ANSWER_LIMIT + 1)
+    opener = urllib.request.build_opener(_NoRedirect)
+    try:
+        with opener.open(request, timeout=settings.timeout) as answer:
+            text = answer.read(_ANSWER_LIMIT + 1)
+    except urllib.error.HTTPError as refused:
+        refused.close()  # it holds the connection
+        raise
     if len(text) > _ANSWER_LIMIT:
         raise EndpointError("its answer is too long")
     return json.loads(text)
