@@ -90,7 +90,7 @@ def command(
 
     \b
     Examples:
-      toolfold enrich --model gpt-5-mini --dry-run
+      toolfold enrich --model claude-haiku-4-5 --api anthropic --dry-run
       toolfold enrich --model qwen3 --base-url http://localhost:8080/v1 --limit 20
       toolfold enrich --catalog tools.json --model claude-haiku-4-5 --api anthropic --hard-to-find
     """

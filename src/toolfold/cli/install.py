@@ -110,10 +110,10 @@ def _planned(
     path = find_config(config)
     if path is None:
         raise ConfigError("there is no configuration to serve", hint=missing_hint())
-    if not load_gateway(path, strict=False).has_tools:
-        raise ConfigError(
-            f"`{path}` names no servers, no functions and no APIs", hint=missing_hint()
-        )
+    found = load_gateway(path, strict=False)
+    if not found.has_tools:
+        hint = "enable one of them" if found.disabled else missing_hint()
+        raise ConfigError(options.without_tools(found), hint=hint)
     try:
         return plan_install(machine, client, path, name=name, scope=scope, only=only)
     except EditError as error:

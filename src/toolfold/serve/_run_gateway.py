@@ -23,7 +23,7 @@ from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import MissingExtraError
 from toolfold.memory import Memory, open_memory
-from toolfold.prompts import instructions
+from toolfold.prompts import instructions, plural
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
@@ -143,7 +143,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
         _log.warning("%s", note)
     for source in sources:
         kind = "openapi" if isinstance(source, OpenAPISource) else "functions"
-        _log.info("%s %s: %s tools", kind, source.name, len(source.tools()))
+        _log.info("%s %s: %s", kind, source.name, plural(len(source.tools()), "tool"))
     audit = None
     if config.serve.audit_file is not None:
         audit = AuditLog(config.serve.audit_file, redactor)
