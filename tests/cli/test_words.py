@@ -86,6 +86,69 @@ def test_a_chat_that_failed_ends_with_an_error_where_nobody_sees_it() -> None:
     assert (failed.exit_code, well.exit_code) == (1, 0)
 
 
+def test_a_program_that_is_not_there_is_said_before_anything_is_started() -> None:
+    ran = run("run", "--", "no-such-program-here")
+
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (
+        127,
+        "",
+        "error: there is no program `no-such-program-here`\n\nhint: install it, or give its path\n",
+    )
+
+
+def test_nobody_is_asked_whether_to_forget_nothing() -> None:
+    ran = run("memory", "clear", "--file", "none.sqlite")
+
+    assert (ran.exit_code, ran.stdout) == (0, "forgot 0 records\n")
+
+
+def test_a_list_of_no_servers_says_so_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    monkeypatch.setenv("USERPROFILE", str(Path.cwd()))
+
+    for command in (["import", "--list"], ["import"]):
+        ran = run(*command)
+        assert ran.exit_code == 0
+        assert ran.stderr.startswith("no MCP servers were found\nwrite them under `mcpServers` in ")
+
+
+def test_a_client_with_one_server_is_told_of_it_and_after_undoing_nothing_comes_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    monkeypatch.setenv("USERPROFILE", str(Path.cwd()))
+    Path(".cursor").mkdir()
+    servers = json.dumps({"mcpServers": {"files": {"command": "files"}}})
+    Path(".cursor/mcp.json").write_text(servers, "utf-8")
+    Path("c.yaml").write_text(servers, "utf-8")
+
+    done = run("install", "cursor", "--config", "c.yaml")
+    undone = run("install", "cursor", "--undo", "--config", "c.yaml")
+
+    assert "Cursor still starts files by itself; --only takes it out\n" in done.stderr
+    assert "next: " in done.stderr and "next: " not in undone.stderr
+
+
+def test_what_is_found_well_needs_no_words() -> None:
+    tool = {"name": "send_mail", "description": "Send a mail to somebody, with a subject."}
+    Path("tools.json").write_text(json.dumps([tool]), "utf-8")
+
+    ran = run("enrich", "--model", "any", "--catalog", "tools.json", "--hard-to-find")
+
+    assert ran.stdout.splitlines()[-1] == "nothing to ask: no tool without words is hard to find"
+
+
+def test_trust_says_where_what_waits_is_seen(tmp_path: Path) -> None:
+    state = ("--state-dir", str(tmp_path))
+
+    unknown = run("trust", "show", "github__create_issue", *state)
+    nothing = run("trust", "approve", "--all", "--yes", *state)
+
+    hint = "\n\nhint: see those that {} with `toolfold trust`\n"
+    assert unknown.stderr == f"error: no tool named 'github__create_issue'{hint.format('wait')}"
+    assert nothing.stderr == f"error: no tool waits{hint.format('do')}"
+
+
 def test_no_hint_names_what_only_a_program_can_give() -> None:
     with ModelServer(Fails(401)) as server:
         where = ("--model", "any", "--once", "Hello.", "--base-url")

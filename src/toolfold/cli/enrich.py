@@ -261,6 +261,9 @@ class _Plan:
         if as_json:
             self.print(as_json=True)
             return
+        if self._there < self._tools:
+            click.echo("nothing to ask: no tool without words is hard to find")
+            return
         click.echo(f"nothing to ask: {self._there} of {self._tools} tools have words")
 
     def print_report(self, report: EnrichReport, *, as_json: bool) -> None:

@@ -147,6 +147,8 @@ def _list(machine: Machine, *, as_json: bool) -> None:
         state = "installed" if row["installed"] else "found" if row["found"] else "not found"
         plural = "" if row["servers"] == 1 else "s"
         own = f", {row['servers']} server{plural} of its own" if row["servers"] else ""
+        if own and not row["found"]:
+            own = f", {row['servers']} server{plural} in this folder's files"
         where = options.dim(shown_path(Path(row["file"]), machine))
         click.echo(f"{row['client']:<{width}}  {state}{own}  {where}")
 
@@ -176,7 +178,7 @@ def _tell(
             f"the servers read {names} from the environment, which {client.title} must have",
             err=True,
         )
-    if not dry_run:
+    if not dry_run and not undo:
         click.echo(f"next: {client.after}", err=True)
 
 
@@ -185,8 +187,9 @@ def _tell_servers(change: Change, machine: Machine, client: ClientProgram) -> No
 
     if change.others:
         names = ", ".join(change.others)
+        them = "it" if len(change.others) == 1 else "them"
         click.echo(
-            f"{client.title} still starts {names} by itself; --only takes them out", err=True
+            f"{client.title} still starts {names} by itself; --only takes {them} out", err=True
         )
     if change.gone:
         click.echo(f"taken out: {', '.join(change.gone)}", err=True)
