@@ -234,7 +234,7 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
 def say_what_is_missing(failed: Iterable[ServerStatus], waiting: int) -> None:
     """Say on standard error which servers could not be reached, and how many tools wait."""
     for status in failed:
-        click.echo(f"warning: server {status.name!r} failed: {status.error}", err=True)
+        click.echo(f"warning: {status.title} failed: {status.error}", err=True)
     if waiting:
         wait = "tool waits" if waiting == 1 else "tools wait"
         click.echo(f"{waiting} {wait} for approval: see `toolfold trust`", err=True)

@@ -142,8 +142,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
     for note in config.notes:
         _log.warning("%s", note)
     for source in sources:
-        kind = "openapi" if isinstance(source, OpenAPISource) else "functions"
-        _log.info("%s %s: %s", kind, source.name, plural(len(source.tools()), "tool"))
+        _tell_loaded(source)
     audit = None
     if config.serve.audit_file is not None:
         audit = AuditLog(config.serve.audit_file, redactor)
@@ -161,6 +160,17 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
             audit.close()
         if memory is not None:
             memory.close()
+
+
+def _tell_loaded(source: Source) -> None:
+    """Say what a source beside the servers came to, as far as that is known."""
+    tools = plural(len(source.tools()), "tool")
+    if not isinstance(source, OpenAPISource):
+        _log.info("functions %s: %s", source.name, tools)
+    elif source.problem is not None:
+        _log.warning("openapi %s: %s", source.name, source.problem)
+    elif source.absence() is None:
+        _log.info("openapi %s: %s", source.name, tools)
 
 
 @asynccontextmanager
