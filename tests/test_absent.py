@@ -90,12 +90,12 @@ def test_a_search_that_would_have_found_what_a_source_had_names_it_and_shows_non
 
 
 def test_hits_of_a_source_that_has_died_say_so() -> None:
-    dead = AbsentSource("mail", "ended with -9", 12.0)
+    dead = AbsentSource("mail", "killed by SIGKILL", 12.0)
 
     answer = text("tool_search", {"query": "send a mail"}, dead)
 
     assert "mail__send" in answer
-    assert "mail is not running: ended with -9; it is tried again in 12 s." in answer
+    assert "mail is not running: killed by SIGKILL; it is tried again in 12 s." in answer
 
 
 def test_hits_of_a_listed_source_that_starts_for_the_first_time_wait_and_are_not_spoken_of() -> (

@@ -120,6 +120,23 @@ def test_check_tells_of_a_document_that_cannot_be_used_and_of_its_faults() -> No
     assert "`parameters` is no list" in faulty.stdout
 
 
+def test_an_api_that_failed_is_called_an_api_and_the_others_are_listed() -> None:
+    configure(file="pets.json", base_url="http://localhost:1")
+    whole = json.loads(Path("c.yaml").read_text("utf-8"))
+    whole["openapi"]["gone"] = "./none.yaml"
+    Path("c.yaml").write_text(json.dumps(whole), "utf-8")
+
+    listed, checked = run("list"), run("check", "--no-retrieval")
+    del whole["openapi"]["pets"]
+    Path("c.yaml").write_text(json.dumps(whole), "utf-8")
+    alone = run("list")
+
+    assert "pets__show_pet" in listed.stdout
+    assert "warning: API 'gone' failed: cannot read `" in listed.stderr
+    assert "error: API failed: gone: cannot read `" in checked.stdout + checked.stderr
+    assert alone.exit_code == 1 and "error: API 'gone' failed: cannot read `" in alone.stderr
+
+
 def test_no_command_shows_a_credential() -> None:
     with pet_shop() as (address, _):
         configure(file="pets.json", base_url=address, auth={"tokn": "${PET_TOKEN}"})

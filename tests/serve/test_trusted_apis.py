@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from click.testing import CliRunner
 
 from support.apis import Answers, document, operation, source_of
@@ -131,7 +132,9 @@ def test_a_listing_says_how_many_operations_wait(tmp_path: Path) -> None:
     assert "pets__show" not in listed.stdout
 
 
-def test_an_agents_apis_are_held_back_as_the_gateways_are(tmp_path: Path) -> None:
+def test_an_agents_apis_are_held_back_as_the_gateways_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "pets.json").write_text(json.dumps(pets()), "utf-8")
     api = HttpApi("pets", file="pets.json", base_url="http://localhost:1", folder=tmp_path)
     serve = ServeSettings(trust="all", audit="off", state_dir=str(tmp_path / "state"))
@@ -141,3 +144,6 @@ def test_an_agents_apis_are_held_back_as_the_gateways_are(tmp_path: Path) -> Non
     (source,) = sources_of(config, hub=hub)
 
     assert (source.tools(), hub.waiting) == ((), 2)
+    assert source.tools() == ()
+    told = [record.message for record in caplog.records]
+    assert told == ["openapi pets: 2 tools wait for approval: see `toolfold trust`"]

@@ -149,8 +149,8 @@ class Talk:
 
     # ---- the three ways to lead it
 
-    def at_the_prompt(self) -> None:
-        """Answer what is typed until the person ends it."""
+    def at_the_prompt(self) -> bool:
+        """Answer what is typed until the person ends it; return whether all went well."""
         with suppress(ImportError):
             import_module("readline")  # gives `input` its line editing and history
 
@@ -158,6 +158,7 @@ class Talk:
         with suppress(AttributeError):
             cast(TextIOWrapper, sys.stdin).reconfigure(errors="replace")
         commands = Commands(self)
+        went_well = True
         for message in self._messages():
             if commands.run(message):
                 if commands.ended:
@@ -170,10 +171,12 @@ class Talk:
                     raise
                 self.screen.line("  cancelled", "yellow")
             except ToolfoldError as error:
+                went_well = False
                 self.screen.fault(error)
             else:
                 self.screen.line(f"  {outcome.status}", "dim")
             self.screen.line()
+        return went_well
 
     def play(self, replay: Replay) -> Iterator[TurnOutcome]:
         """Yield the turns of a script as they are played.

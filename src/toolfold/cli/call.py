@@ -81,11 +81,12 @@ def command(
 
 
 def _live(config: str | None) -> GatewayConfig:
-    from toolfold.config import missing_hint
+    from toolfold.config import load_gateway, missing_hint
 
-    live = options.open_servers(config)
-    if live is None:
-        raise ConfigError("there is no configuration that names servers", hint=missing_hint())
+    live = load_gateway(config, strict=False)
+    if not live.has_tools:
+        hint = "enable one of them" if live.disabled else missing_hint()
+        raise ConfigError(options.without_tools(live), hint=hint)
     return live
 
 

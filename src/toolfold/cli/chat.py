@@ -93,10 +93,10 @@ def command(
     \b
     Examples:
       toolfold chat --script demo
-      toolfold chat --model gpt-5.2-mini
-      toolfold chat --model gpt-5.2-mini --config .mcp.json
+      toolfold chat --model gpt-5.4-mini
+      toolfold chat --model gpt-5.4-mini --config .mcp.json
       toolfold chat --model qwen3 --base-url http://localhost:8080/v1 --tools tools.py
-      toolfold chat --model claude-sonnet-4-5 --api anthropic --once 'Any mail from Sam?'
+      toolfold chat --model claude-sonnet-5-5 --api anthropic --once 'Any mail from Sam?'
     """
     from toolfold.chat import Asker, Feed, Screen, Talk, Transcript
     from toolfold.config import sources_of
@@ -160,7 +160,9 @@ def command(
             return
         talk.greet(f"the script {script}" if script else chosen.name)
         if replay is None:
-            talk.at_the_prompt()
+            # A person has seen what failed; a script that pipes its messages in has not.
+            if not talk.at_the_prompt() and not sys.stdin.isatty():
+                sys.exit(1)
             return
         for outcome in talk.play(replay):
             if as_json:

@@ -94,7 +94,7 @@ def command(
 def _of_servers(config: GatewayConfig, listed: Listed) -> list[Finding]:
     """Return what is wrong with servers and odd about their entries."""
     failed = [
-        Finding("error", "server failed", (status.name,), str(status.error))
+        Finding("error", f"{status.kind} failed", (status.name,), str(status.error))
         for status in listed.failed
     ]
     notes = (*config.notes, *listed.notes)

@@ -91,7 +91,7 @@ def command(
 
     \b
     Examples:
-      toolfold enrich --model gpt-5-mini --dry-run
+      toolfold enrich --model claude-haiku-4-5 --api anthropic --dry-run
       toolfold enrich --model qwen3 --base-url http://localhost:8080/v1 --limit 20
       toolfold enrich --catalog tools.json --model claude-haiku-4-5 --api anthropic --hard-to-find
     """
@@ -252,6 +252,9 @@ class _Plan:
         self.file.close()
         if as_json:
             self.print(as_json=True)
+            return
+        if self._there < self._tools:
+            say("nothing to ask: no tool without words is hard to find")
             return
         say(f"nothing to ask: {self._there} of {self._tools} tools have words")
 

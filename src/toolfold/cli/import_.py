@@ -68,7 +68,7 @@ def command(
         click.echo(plan.after, nl=False)
         return
     _show(plan, machine)
-    if not only_list:
+    if not only_list or not plan.taken:
         _tell(plan, machine, copy)
 
 

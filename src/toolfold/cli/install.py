@@ -111,10 +111,10 @@ def _planned(
     path = find_config(config)
     if path is None:
         raise ConfigError("there is no configuration to serve", hint=missing_hint())
-    if not load_gateway(path, strict=False).has_tools:
-        raise ConfigError(
-            f"`{path}` names no servers, no functions and no APIs", hint=missing_hint()
-        )
+    found = load_gateway(path, strict=False)
+    if not found.has_tools:
+        hint = "enable one of them" if found.disabled else missing_hint()
+        raise ConfigError(options.without_tools(found), hint=hint)
     try:
         return plan_install(machine, client, path, name=name, scope=scope, only=only)
     except EditError as error:
@@ -148,6 +148,8 @@ def _list(machine: Machine, *, as_json: bool) -> None:
         state = "installed" if row["installed"] else "found" if row["found"] else "not found"
         plural = "" if row["servers"] == 1 else "s"
         own = f", {row['servers']} server{plural} of its own" if row["servers"] else ""
+        if own and not row["found"]:
+            own = f", {row['servers']} server{plural} in this folder's files"
         where = options.dim(shown_path(Path(row["file"]), machine))
         say(f"{row['client']:<{width}}  {state}{own}  {where}")
 
@@ -177,7 +179,7 @@ def _tell(
             f"the servers read {names} from the environment, which {client.title} must have",
             err=True,
         )
-    if not dry_run:
+    if not dry_run and not undo:
         say(f"next: {client.after}", err=True)
 
 
@@ -186,7 +188,8 @@ def _tell_servers(change: Change, machine: Machine, client: ClientProgram) -> No
 
     if change.others:
         names = ", ".join(change.others)
-        say(f"{client.title} still starts {names} by itself; --only takes them out", err=True)
+        them = "it" if len(change.others) == 1 else "them"
+        say(f"{client.title} still starts {names} by itself; --only takes {them} out", err=True)
     if change.gone:
         say(f"taken out: {', '.join(change.gone)}", err=True)
     if change.back:

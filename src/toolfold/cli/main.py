@@ -131,7 +131,8 @@ class LazyGroup(click.Group):
 
 def _clause(text: str) -> str:
     text = text.rstrip(".")
-    return text[:1].lower() + text[1:]
+    # A name in capitals (`QUERY is blank`) stays what it is.
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _fail(message: str, hint: str | None, code: int) -> None:

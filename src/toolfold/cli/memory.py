@@ -216,7 +216,7 @@ def clear(
         return
     with _opened(file) as memory:
         found = _of(memory, principal=principal, tool=tool, before=before)
-        if not found and not is_whole:
+        if not found and (not is_whole or not file.exists()):
             _say_forgotten(file, 0, as_json=as_json)
             return
         _ask(f"forget {_count(len(found), 'record')} for good", yes=yes)

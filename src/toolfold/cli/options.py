@@ -198,25 +198,21 @@ def open_tools(file: str | None, config: str | None, **arguments: Any) -> Opened
 def _refuse_without_tools(found: GatewayConfig, *, is_named: bool) -> None:
     """Refuse a configuration in whose place the demo must not stand."""
     if found.disabled:
-        raise ConfigError(
-            f"every server of `{found.path}` is disabled",
-            hint="enable one, or give --catalog FILE",
-        )
+        raise ConfigError(without_tools(found), hint="enable one, or give --catalog FILE")
     if is_named:
         raise ConfigError(
-            f"`{found.path}` names no servers, no functions and no APIs",
+            without_tools(found),
             hint="write `mcpServers`, `functions` or `openapi` into it, or give --catalog FILE",
         )
 
 
-def open_servers(config: str | None) -> GatewayConfig | None:
-    """Return the configuration, if it names servers or functions."""
-    from toolfold.config import find_config, load_gateway
-
-    if find_config(config) is None:
-        return None
-    found = load_gateway(config, strict=False)
-    return found if found.has_tools else None
+def without_tools(found: GatewayConfig) -> str:
+    """Return why a configuration has no tools, as a clause."""
+    if found.path is None:
+        return "there is no configuration that names servers"
+    if found.disabled:
+        return f"every server of `{found.path}` is disabled"
+    return f"`{found.path}` names no servers, no functions and no APIs"
 
 
 def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Listed:
@@ -238,7 +234,7 @@ def list_live(config: GatewayConfig, scope: Scope, *, quiet: bool = False) -> Li
 def say_what_is_missing(failed: Iterable[ServerStatus], waiting: int) -> None:
     """Say on standard error which servers could not be reached, and how many tools wait."""
     for status in failed:
-        say(f"warning: server {status.name!r} failed: {status.error}", err=True)
+        say(f"warning: {status.title} failed: {status.error}", err=True)
     if waiting:
         wait = "tool waits" if waiting == 1 else "tools wait"
         say(f"{waiting} {wait} for approval: see `toolfold trust`", err=True)

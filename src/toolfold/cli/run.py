@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from toolfold.cli import options
 from toolfold.cli.output import say
 from toolfold.cli.proxy import proxy_config_option, save_option, upstream_option
 from toolfold.cli.setting_options import setting_option
@@ -62,6 +64,8 @@ def command(
     from toolfold.proxy._run_proxy import ProxyOptions
 
     loaded, named = _loaded(command[0], upstream, config, enabled)
+    if shutil.which(command[0]) is None and not Path(command[0]).exists():
+        _fail_without(command[0])
     where = None if save is None else Path(save)
     # A program that draws its own screen must not be written over.
     is_mute = sys.stderr.isatty() and not verbose
@@ -69,14 +73,20 @@ def command(
     try:
         ended = run_command(command, loaded, how, named=named)
     except FileNotFoundError:
-        say(f"error: there is no program `{command[0]}`", err=True)
-        sys.exit(_NOT_FOUND)
+        _fail_without(command[0])
     except PermissionError:
         say(f"error: `{command[0]}` cannot be started", err=True)
         sys.exit(_NOT_STARTED)
     if not quiet:
         click.echo(ended.summary, err=True)
     sys.exit(ended.code)
+
+
+def _fail_without(program: str) -> NoReturn:
+    """End as a shell does where there is no such program."""
+    click.echo(f"error: there is no program `{options.plain(program)}`", err=True)
+    click.echo("\nhint: install it, or give its path", err=True)
+    sys.exit(_NOT_FOUND)
 
 
 def _loaded(

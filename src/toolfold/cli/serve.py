@@ -76,10 +76,11 @@ def _loaded(config: str | None, strategy: str | None, given: dict[str, Any]) -> 
 
     loaded = load_gateway(config, strict=False, strategy=strategy)
     if not loaded.has_tools:
-        named = f"`{loaded.path}` names no servers, no functions and no APIs"
         raise ConfigError(
-            named if loaded.path else "there is no configuration that names servers",
-            hint="give --config FILE with `mcpServers`, `functions` or `openapi`, or run "
+            options.without_tools(loaded),
+            hint="enable one of them"
+            if loaded.disabled
+            else "give --config FILE with `mcpServers`, `functions` or `openapi`, or run "
             "`toolfold import` to find your servers",
         )
     return replace(loaded, serve=replace(loaded.serve, **given))

@@ -274,9 +274,13 @@ def _named(known: Sequence[FoundTools], names: Sequence[str]) -> list[FoundTools
     for name in names:
         own = [item for item in known if name in (item.tool, item.shown_name)]
         if not own:
-            raise UnknownToolError(
+            error = UnknownToolError(
                 name, near=get_close_matches(name, [item.tool for item in known], n=1)
             )
+            # What waits is in no list of tools.
+            if not error.near:
+                error.hint = "see those that wait with `toolfold trust`"
+            raise error
         found += own
     return found
 
@@ -298,7 +302,8 @@ def _waiting(found: Sequence[FoundTools]) -> list[tuple[FoundTools, Waiting]]:
     kept = [(item, own) for item, own in waiting if own is not None]
     if not kept:
         raise ToolfoldError(
-            "none of these tools waits", hint="see those that do with `toolfold trust`"
+            "none of these tools waits" if found else "no tool waits",
+            hint="see those that do with `toolfold trust`",
         )
     return kept
 

@@ -43,6 +43,9 @@ def sources_of(config: GatewayConfig, *, hub: Alone | None = None) -> list[Sourc
         ConfigError: A module of functions cannot be loaded.
     """
     apis = load_apis(config)
+    for api in apis:
+        if api.problem is not None:
+            _log.warning("openapi %s: %s", api.name, api.problem)
     return [
         *_servers(config, hub),
         *map(load_functions, config.functions),
@@ -61,7 +64,6 @@ def _load_api(api: HttpApi, limit: int) -> OpenAPISource:
     except MissingExtraError:
         raise
     except ConfigError as error:
-        _log.warning("openapi %s: %s (%s)", api.name, error.message, error.hint)
         return OpenAPISource(replace(api, problem=error))
 
 

@@ -9,7 +9,7 @@ Example:
     def read_inbox(day: str) -> list[str]:
         "List the messages of a day."
 
-    agent = Agent(OpenAIChat("gpt-5.2-mini"), registry)
+    agent = Agent(OpenAIChat("gpt-5.4-mini"), registry)
     done = await agent.conversation().ask("What came in today?")
 """
 

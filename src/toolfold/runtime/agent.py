@@ -78,7 +78,7 @@ class Agent:
     """A model with tools.
 
     Example:
-        agent = Agent(OpenAIChat("gpt-5.2-mini"), registry, system="You help with mail.")
+        agent = Agent(OpenAIChat("gpt-5.4-mini"), registry, system="You help with mail.")
         done = await agent.conversation().ask("What came in today?")
     """
 

@@ -220,7 +220,7 @@ def _listed(
     failed = (
         *(status for status in statuses.values() if status.state == "failed"),
         *(
-            ServerStatus(api.name, "http", "failed", error=api.problem)
+            ServerStatus(api.name, "openapi", "failed", error=api.problem)
             for api in apis
             if api.problem
         ),
@@ -230,8 +230,8 @@ def _listed(
         first = failed[0]
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         raise NoServerError(
-            f"server {first.name!r} failed{more}: {first.error}",
-            hint=_BY_HAND,
+            f"{first.title} failed{more}: {first.error}",
+            hint=_BY_HAND if first.transport != "openapi" else "mend it, or leave it out",
         )
     stock = gateway.pool.stock
     tools = [

@@ -23,7 +23,7 @@ from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import MissingExtraError
 from toolfold.memory import Memory, open_memory
-from toolfold.prompts import instructions
+from toolfold.prompts import instructions, plural
 from toolfold.redact import Redactor
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._shutdown import StopSignal, stopping
@@ -156,8 +156,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
     for note in config.notes:
         _log.warning("%s", note)
     for source in sources:
-        kind = "openapi" if isinstance(source, OpenAPISource) else "functions"
-        _log.info("%s %s: %s tools", kind, source.name, len(source.tools()))
+        _tell_loaded(source)
     audit = None
     if config.serve.audit_file is not None:
         audit = AuditLog(config.serve.audit_file, redactor)
@@ -175,6 +174,17 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
             audit.close()
         if memory is not None:
             memory.close()
+
+
+def _tell_loaded(source: Source) -> None:
+    """Say what a source beside the servers came to, as far as that is known."""
+    tools = plural(len(source.tools()), "tool")
+    if not isinstance(source, OpenAPISource):
+        _log.info("functions %s: %s", source.name, tools)
+    elif source.problem is not None:
+        _log.warning("openapi %s: %s", source.name, source.problem)
+    elif source.absence() is None:
+        _log.info("openapi %s: %s", source.name, tools)
 
 
 @asynccontextmanager

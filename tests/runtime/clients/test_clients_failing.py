@@ -210,7 +210,7 @@ def test_a_server_that_is_silent_for_too_long_is_left() -> None:
     caught = error(Raw([HI], then="hold"), timeout=0.1)
 
     assert str(caught) == "model 'any': the server was silent for 0.1 s"
-    assert caught.hint == "raise `timeout`"
+    assert caught.hint == "give it more time"
 
 
 # ---- what people read
@@ -223,7 +223,7 @@ def test_a_server_that_is_silent_for_too_long_is_left() -> None:
             401,
             b'{"error": {"message": "Incorrect API key"}}',
             "the server answered 401: 'Incorrect API key'",
-            "set OPENAI_API_KEY, or give `api_key`",
+            "set OPENAI_API_KEY, or give another key",
         ),
         (
             404,

@@ -188,7 +188,9 @@ class Endpoint:
         http = self._http
         if isinstance(error, http.ReadTimeout):
             # It may still be at work: another attempt would only add to what it has to do.
-            return Failure(f"the server was silent for {self._timeout:g} s", hint="raise `timeout`")
+            return Failure(
+                f"the server was silent for {self._timeout:g} s", hint="give it more time"
+            )
         reason = redact(str(error)) or type(error).__name__
         if begun:
             return Failure(f"the reply broke off: {reason!r}", hint="try again")
@@ -254,7 +256,7 @@ def address(base_url: str, path: str) -> str:
     if parts.username or parts.password:
         raise ConfigError(
             f"the base URL of {parts.hostname!r} holds a user or password",
-            hint="give a key as `api_key`, or a header with `headers`",
+            hint="leave them out of it, and give a key instead",
         )
     base = parts.path.rstrip("/")
     # People paste the address with a part of the path, or all of it.

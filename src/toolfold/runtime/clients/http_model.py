@@ -110,7 +110,7 @@ class HttpModel(ABC):
             sent,
             timeout=timeout,
             needs=f"the {api.title} client",
-            key_hint=f"set {api.key_variable}, or give `api_key`",
+            key_hint=f"set {api.key_variable}, or give another key",
         )
         redactor = Redactor([key, *secrets_in(sent)])
         self._exchange = ModelExchange(

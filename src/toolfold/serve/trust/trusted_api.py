@@ -6,6 +6,7 @@ document that says the same and leads elsewhere has changed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
 
 __all__ = ["TrustedApi", "request_content"]
+
+_log = logging.getLogger(__name__)
 
 
 class TrustedApi(Source):
@@ -49,9 +52,15 @@ class TrustedApi(Source):
             operations = self.api.operations
             requests = {name: request_content(each) for name, each in operations.items()}
             sifted = self._trust.sift(self.name, listed, requests)
-            self.waiting = len(sifted.quarantined)
+            self._tell(len(sifted.quarantined))
             self._listed, self._admitted = listed, sifted.admitted
         return self._admitted
+
+    def _tell(self, waiting: int) -> None:
+        if waiting and waiting != self.waiting:
+            wait = "1 tool waits" if waiting == 1 else f"{waiting:,} tools wait"
+            _log.warning("openapi %s: %s for approval: see `toolfold trust`", self.name, wait)
+        self.waiting = waiting
 
     def judge_again(self) -> None:
         """Judge the list anew, because a person has approved something."""

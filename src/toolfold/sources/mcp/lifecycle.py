@@ -395,10 +395,9 @@ class Lifecycle:
                     task.cancel()
             if child is None:
                 return "closed the connection"
-            await asyncio.sleep(0)
-            code = child.process.returncode
+            how = await child.outcome()
             self.words.last = child.last_words
-            return "ended" if code is None else f"ended with {code}"
+            return how
 
     @property
     def _patience(self) -> float:
@@ -429,9 +428,8 @@ class Lifecycle:
             tools = await self._read(connection, "tools")
         except MCPError as error:
             if child is not None and is_gone(error):
-                await asyncio.sleep(0.05)  # its last words and its exit code are on their way
-                code = child.process.returncode
-                what = "ended" if code is None else f"ended with {code}"
+                await asyncio.sleep(0.05)  # its last words are on their way
+                what = await child.outcome()
                 self.words.last = child.last_words
                 raise ServerDownError(
                     self.name, f"{what} before it was ready", lost=False

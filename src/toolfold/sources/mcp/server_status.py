@@ -19,7 +19,7 @@ class ServerStatus:
     """Where one server stands."""
 
     name: str
-    transport: Literal["stdio", "http", "sse"]
+    transport: Literal["stdio", "http", "sse", "openapi"]
     state: ServerState
 
     tools: int = 0
@@ -42,3 +42,13 @@ class ServerStatus:
 
     retry_in: float | None = None
     """In how many seconds it is tried again: 0 while it is being started, None for never."""
+
+    @property
+    def kind(self) -> str:
+        """What it is: a server, or an HTTP API beside them."""
+        return "API" if self.transport == "openapi" else "server"
+
+    @property
+    def title(self) -> str:
+        """What a person reads: `server 'github'`."""
+        return f"{self.kind} {self.name!r}"

@@ -20,7 +20,7 @@ from toolfold import prompts
 from toolfold._json_values import Json
 from toolfold.absent import AbsentSource
 from toolfold.errors import ConfigError, MissingExtraError
-from toolfold.prompts import http_calls
+from toolfold.prompts import http_calls, plural
 from toolfold.redact import MARK
 from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallContext, Output
@@ -268,6 +268,7 @@ class OpenAPISource(Source):
                 address.use()
                 self._take(loaded)
                 if before is None or not loaded.is_same(before):
+                    _log.info("openapi %s: %s", self.name, plural(len(loaded.tools), "tool"))
                     self._listeners.tell()
             self._stale = self._told = None
             return True

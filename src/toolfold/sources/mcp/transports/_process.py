@@ -45,6 +45,12 @@ _INHERITED_PREFIXES = ("LC_", "XDG_")
 _LOGIN = re.compile(r"//[^/@\s]+@")
 """A login in an address, as proxies have it."""
 
+_EXIT_CODE = 0.3
+_FROM_OUTSIDE = tuple(
+    number
+    for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+    if (number := getattr(signal, name, None)) is not None
+)
 _GRACE = 0.5
 _TERM_GRACE = 1.0
 _STEP = 0.02
@@ -87,8 +93,9 @@ class Child:
 
     @property
     def last_words(self) -> str:
-        """The last line that it wrote to its standard error."""
-        return self._words[-1] if self._words else ""
+        """The last line that it wrote to its standard error, where that may be why it ended."""
+        was_killed = -(self.process.returncode or 0) in _FROM_OUTSIDE
+        return self._words[-1] if self._words and not was_killed else ""
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Have a listener told every line of its standard error, from its first on."""
@@ -128,6 +135,20 @@ class Child:
         # `wait` would wait for the pipes too, which a grandchild may hold for ever.
         while not self.has_left:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
+
+    async def outcome(self) -> str:
+        """Return how it ended, in words; its exit code may be a moment on its way."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_EXIT_CODE):
+                await self.left()
+        code = self.process.returncode
+        if code is None:
+            return "ended"
+        if code >= 0:
+            return f"ended with {code}"
+        with contextlib.suppress(ValueError):
+            return f"killed by {signal.Signals(-code).name}"
+        return f"killed by signal {-code}"
 
     async def end(self) -> None:
         """End the process and everything that it started."""
