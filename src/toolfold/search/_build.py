@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toolfold.search._cache import CACHED_FROM, Cache, Snapshot, cache_folder
 from toolfold.search._columns import Columns, columns_of
 from toolfold.search._dense import table, tool_vectors
-from toolfold.search._document import Document, document
+from toolfold.search._document import READ_TOGETHER, Document, document
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
@@ -55,9 +55,17 @@ class _Known(NamedTuple):
 def _made(
     tools: Sequence[Tool], known: _Known | None = None
 ) -> tuple[Columns, NDArray[np.float16]]:
+    import numpy as np
+
     documents, vectors = known or _Known({}, {})
-    own = [documents.get(tool.digest) or document(tool) for tool in tools]
-    return columns_of(own), tool_vectors(tools, vectors)
+    own: list[Document] = []
+    rows: list[NDArray[np.float16]] = []
+    # A text in another language is read once for its words and its vector, if both are made soon.
+    for start in range(0, max(len(tools), 1), READ_TOGETHER):
+        some = tools[start : start + READ_TOGETHER]
+        own += [documents.get(tool.digest) or document(tool) for tool in some]
+        rows.append(tool_vectors(some, vectors))
+    return columns_of(own), np.concatenate(rows)
 
 
 def _known(snapshot: Snapshot | None, wanted: frozenset[str]) -> _Known | None:

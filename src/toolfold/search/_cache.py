@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold._files import replacing
-from toolfold.search import _document, _han, _hangul, _lexicon, _pieces, _text, _unspaced
+from toolfold.search import (
+    _document,
+    _han,
+    _hangul,
+    _lexicon,
+    _longest,
+    _pieces,
+    _text,
+    _unspaced,
+)
 from toolfold.search._columns import Columns
 from toolfold.search._document import FIELDS
 from toolfold.search._lexicon import LEXICON
@@ -34,7 +43,7 @@ CACHED_FROM = 1_000
 FILES_AT_MOST = 8
 """How many files stay in the folder. The oldest leave first."""
 
-_WORD_MAKERS = (_text, _document, _pieces, _lexicon, _han, _hangul, _unspaced)
+_WORD_MAKERS = (_text, _document, _pieces, _lexicon, _han, _hangul, _longest, _unspaced)
 """What makes the words of a tool."""
 
 _log = logging.getLogger(__name__)

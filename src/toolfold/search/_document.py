@@ -21,6 +21,7 @@ __all__ = [
     "DETAILS",
     "FIELDS",
     "NAME",
+    "READ_TOGETHER",
     "Document",
     "Fields",
     "document",
@@ -81,6 +82,12 @@ _DOCUMENTS: Memo[str, Document] = Memo(
 )
 
 
+READ_TOGETHER = 64
+"""How many tools' texts are kept in English: first words are made of them, then vectors."""
+
+_ENGLISH: Memo[str, tuple[str, ...]] = Memo(READ_TOGETHER)
+
+
 def document(tool: Tool) -> Document:
     """Return the document of a tool, made once per content."""
     found = _DOCUMENTS.get(tool.digest)
@@ -110,7 +117,15 @@ def fields(tool: Tool) -> Fields:
 def english_fields(tool: Tool) -> Fields:
     """Return the texts of a tool, in English where they are in a language that can be read."""
     own = fields(tool)
-    return Fields(*(new or text for text, new in zip(own, in_english(own), strict=True)))
+    return Fields(*(new or text for text, new in zip(own, _english(tool, own), strict=True)))
+
+
+def _english(tool: Tool, own: Fields) -> tuple[str, ...]:
+    """Return the texts of a tool in English; "" for those that are not read."""
+    if all(map(str.isascii, own)):
+        return ("",) * len(own)
+    found = _ENGLISH.get(tool.digest)
+    return _ENGLISH.put(tool.digest, in_english(own)) if found is None else found
 
 
 def _document(tool: Tool) -> Document:
@@ -119,7 +134,7 @@ def _document(tool: Tool) -> Document:
     counts = bytearray()
     lengths: list[int] = []
     own = fields(tool)
-    for number, (text, english) in enumerate(zip(own, in_english(own), strict=True)):
+    for number, (text, english) in enumerate(zip(own, _english(tool, own), strict=True)):
         words = list(raw_words(_PATHS.sub(" ", text) if number == DETAILS else text))
         telling = [stem(word) for word in words if is_telling(word)]
         lengths.append(len(telling))

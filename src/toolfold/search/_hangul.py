@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from toolfold.search._longest import LongestWords
+
 __all__ = ["HAS_HANGUL", "Korean"]
 
 HAS_HANGUL = re.compile("[\uac00-\ud7a3]")
@@ -49,9 +51,7 @@ class Korean:
 
     def __init__(self, meanings: Mapping[str, str]) -> None:
         self._meanings = meanings
-        self._longest: dict[str, int] = {}
-        for word in meanings:
-            self._longest[word[0]] = max(len(word), self._longest.get(word[0], 0))
+        self._longest = LongestWords(meanings)
 
     def translated(self, text: str) -> str | None:
         """Return a text with the words that are known in English; None where none is."""
@@ -100,10 +100,9 @@ class Korean:
         One syllable alone is a word only where one may begin, with nothing but particles
         and endings behind it.
         """
-        longest = min(self._longest.get(group[start], 0), len(group) - start)
-        for size in range(longest, 1, -1):
-            if group[start : start + size] in self._meanings:
-                return size
+        size = self._longest.size_at(group, start)
+        if size:
+            return size
         is_word = not is_inside and group[start] in self._meanings
         return int(is_word and (start + 1 == len(group) or _is_tail(group, start + 1)))
 

@@ -42,6 +42,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0e7f\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f]+"
 )
+_ACCENTS = re.compile("[\u0300-\u034e\u0350-\u036f]+")
 _TEXT_LIMIT = 20_000
 _WORDS_KEPT = 16_384
 _WORD_KEPT = 40
@@ -108,12 +109,14 @@ def terms(text: str) -> list[str]:
 
 def stem(word: str) -> str:
     """Return the English stem of a lower-case word; other scripts stay as they are."""
+    if not word.isascii():
+        return word
     # A stranger may write words of any length: the stems of those are not kept.
     return _kept_stem(word) if len(word) <= _WORD_KEPT else _stem(word)
 
 
 def _stem(word: str) -> str:
-    if len(word) < 3 or not word.isascii() or not word.isalpha():
+    if len(word) < 3 or not word.isalpha():
         return word
     return _stemmer().stemWord(word)
 
@@ -137,9 +140,7 @@ def _folded(text: str) -> str:
     """Return `text` with compatibility forms and accents taken off."""
     if text.isascii():
         return text
-    decomposed = unicodedata.normalize("NFKD", text)
-    marked = "".join(c for c in decomposed if not (unicodedata.combining(c) and ord(c) < 0x0370))
-    return unicodedata.normalize("NFC", marked)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 def _unicode_words(token: str) -> Iterator[str]:

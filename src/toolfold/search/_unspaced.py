@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from toolfold.search._longest import LongestWords
+
 __all__ = ["HAS_CJK", "HAS_KANA", "TOKEN", "Unspaced"]
 
 _CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -37,9 +39,7 @@ class Unspaced:
     ) -> None:
         self._meanings = meanings
         self._folded = folded
-        self._longest: dict[str, int] = {}
-        for word in meanings:
-            self._longest[word[0]] = max(len(word), self._longest.get(word[0], 0))
+        self._longest = LongestWords(meanings)
 
     def translated(self, text: str) -> str | None:
         """Return a text with the words that are known in English; None where none is."""
@@ -55,19 +55,13 @@ class Unspaced:
             letters = self._folded(run[0]) if self._folded else run[0]
             start = 0
             while start < len(letters):
-                size = self._size_at(letters, start)
+                size = self._longest.size_at(letters, start) or 1
                 meaning = self._meanings.get(letters[start : start + size])
-                is_read = is_read or bool(meaning)
-                # What is not known stays as it is written, but for endings and particles.
-                written = _HIRAGANA.sub(" ", run[0][start : start + size])
-                out.append(written if meaning is None else f" {meaning} ")
+                if meaning is None:
+                    # It stays as it is written, but for endings and particles.
+                    out.append(_HIRAGANA.sub(" ", run[0][start : start + size]))
+                else:
+                    out.append(f" {meaning} ")
+                    is_read = is_read or bool(meaning)
                 start += size
         return "".join([*out, text[end:]]) if is_read else None
-
-    def _size_at(self, letters: str, start: int) -> int:
-        """Return how long the longest known word at a place is; 1 where none is known."""
-        longest = min(self._longest.get(letters[start], 0), len(letters) - start)
-        for size in range(longest, 1, -1):
-            if letters[start : start + size] in self._meanings:
-                return size
-        return 1
