@@ -96,6 +96,29 @@ def test_nothing_measured_is_a_page_too_and_all_parts_find_their_place() -> None
     assert any(summary.startswith("fold: What fold is") for summary in page.within("summary"))
 
 
+def test_round_trips_are_those_of_systems_that_answer_a_model() -> None:
+    results = {
+        found.part: found
+        for found in (
+            beside("toolfold", 0.9, 0.1, trips=1.03),
+            beside("hermes", 0.8, 0.9, trips=2.0),
+            beside("bm25s", 0.8, 0.9, trips=None),
+        )
+    }
+
+    page = bench_html(results)
+    section = page[page.index("Round trips before a tool") : page.index(">Time</h2>")]
+
+    body = section[section.index("<tbody>") : section.index("</table>")]
+
+    assert HtmlPage(f"<p>{body}</p>").texts == [
+        ("th", "toolfold"),
+        ("td", "1.03"),
+        ("th", "Hermes Agent"),
+        ("td", "2.00"),
+    ]
+
+
 def test_every_peer_has_a_name_on_the_page() -> None:
     assert [*NAMES] == ["toolfold", *PEERS]
 

@@ -12,24 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import toolfold
 from support.html_page import HtmlPage
-from toolfold.cli import main
 from toolfold.evaluation.ab import Measures, Run, TurnRecord
 from toolfold.evaluation.replay import Replayed
 from toolfold.evaluation.report.ab_page import report_html, saving
-from toolfold.evaluation.report.charts import ChartAxis, ChartBar, bar_chart, line_chart
 from toolfold.evaluation.report.conversation import ShownTurn, conversation_html
 from toolfold.evaluation.report.eval_page import eval_html
-from toolfold.evaluation.report.intervals import resampled, share_interval
 from toolfold.evaluation.report.markup import element
 from toolfold.evaluation.report.page import ReportPage, ReportSection, page_html
 from toolfold.evaluation.report.replay_page import replay_html
-from toolfold.evaluation.report.tables import TableColumn, table
 from toolfold.runtime.messages import Call, Message, ModelMessage, ResultMessage, UserMessage
 from toolfold.runtime.model import Usage
 
@@ -420,152 +415,3 @@ def test_a_result_of_a_stranger_never_ends_the_page(value: Any) -> None:
     stranger = {"corpus": value, "ranker": value, **dict.fromkeys(keys, value)}
 
     assert HtmlPage(eval_html({"theirs": [stranger], "this run": [row("a", 0.5)]})).open == []
-
-
-# ---- tables and charts
-
-
-def test_a_table_has_a_caption_and_a_head_for_every_row_and_column() -> None:
-    columns = [TableColumn("what", is_number=False), TableColumn("count", "how many")]
-
-    made = table("Things", columns, [["a", "1"], ["b", "2"]])
-
-    assert '<th scope="col" class="number">count</th>' in made
-    assert '<th scope="row">a</th><td class="number">1</td>' in made
-    assert "<dt>count</dt><dd>how many</dd>" in made
-    assert 'tabindex="0" role="region" aria-label="Things"' in made
-    assert "200 more rows are left out." in table("Things", columns, [["a", "1"]] * 1_200)
-
-
-def test_bars_and_lines_of_nothing_of_one_thing_and_of_zeros_are_drawn() -> None:
-    axis = ChartAxis("x")
-    log = ChartAxis("x", is_logarithmic=True)
-
-    for bars in ([], [ChartBar("a", None, "–")], [ChartBar("a", 0.0, "0", (0.0, 0.0))]):
-        assert HtmlPage(bar_chart("t", bars)).open == []
-    for points in ({}, {"a": []}, {"a": [(1.0, 5.0)]}, {"a": [(0.0, 0.0), (0.0, 0.0)]}):
-        for across in (axis, log):
-            for up in (axis, log):
-                assert HtmlPage(line_chart("t", points, across=across, up=up)).open == []
-
-
-def test_a_line_says_its_figures_in_a_table() -> None:
-    series = {"ours": [(15.0, 0.01), (383.0, 0.05)], "theirs": [(15.0, 0.9)]}
-    share = ChartAxis("false hits", most=1.0, written="{:.0%}".format)
-
-    made = HtmlPage(line_chart("t", series, across=ChartAxis("tools"), up=share))
-
-    assert made.within("td") == ["1%", "90%", "5%", "–"]
-    assert [head for head in made.within("th") if head != "15"] == [
-        "tools",
-        "ours",
-        "theirs",
-        "383",
-    ]
-
-
-@given(st.integers(0, 50), st.integers(0, 50))
-def test_the_interval_of_a_share_holds_the_share(count: int, more: int) -> None:
-    found = share_interval(count, count + more)
-
-    if count + more == 0:
-        assert found is None
-    else:
-        assert found is not None
-        assert 0 <= found[0] <= count / (count + more) <= found[1] <= 1
-
-
-@given(st.lists(st.tuples(st.integers(1, 9_999), st.integers(0, 9_999)), min_size=2, max_size=20))
-def test_an_interval_by_drawing_anew_is_the_same_every_time_and_within_the_extremes(
-    pairs: list[tuple[int, int]],
-) -> None:
-    def ratio(one: float, other: float) -> float:
-        return other / one
-
-    low, high = resampled(pairs, ratio) or (0.0, 0.0)
-
-    assert (low, high) == resampled(pairs, ratio)
-    ratios = [other / one for one, other in pairs]
-    assert min(ratios) - 1e-9 <= low <= high <= max(ratios) + 1e-9
-
-
-# ---- the commands
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def test_a_page_names_the_command_that_made_it() -> None:
-    ran = CliRunner().invoke(
-        main,
-        [
-            "ab",
-            "--scripted",
-            "--scenario",
-            "no_tool_needed",
-            "--arms",
-            "folded,stub",
-            "--out",
-            "a b",
-        ],
-    )
-
-    page = HtmlPage(Path("a b/report.html").read_text(encoding="utf-8"))
-    assert ran.exit_code == 0
-    assert page.within("code")[0] == (
-        "toolfold ab --scripted --scenario no_tool_needed --arms folded,stub --out 'a b'"
-    )
-    assert "The model follows a plan" in page.words
-
-
-def test_the_command_that_a_page_names_holds_no_secrets(tmp_path: Path) -> None:
-    key = "sk-ant-api03-" + "a1B2" * 12
-    corpus = tmp_path / key
-    corpus.mkdir()
-    (corpus / "tools.jsonl").write_text('{"name": "a", "description": "Mail."}', encoding="utf-8")
-    (corpus / "queries.jsonl").write_text('{"query": "mail", "gold": ["a"]}', encoding="utf-8")
-
-    CliRunner().invoke(main, ["eval", str(corpus), "--page", "page.html"])
-
-    assert key not in HtmlPage(Path("page.html").read_text("utf-8")).within("code")[0]
-
-
-def test_replay_writes_a_page_with_its_turns() -> None:
-    trace = (
-        '{"trace": "evening"}\n{"user": "Open an issue", "needs": [{"search": "open an issue", '
-        '"tool": "forge__create_issue", "arguments": {"repo": "a/b", "title": "t"}}], '
-        '"answer": "Opened it."}\n'
-    )
-    Path("evening.jsonl").write_text(trace, encoding="utf-8")
-
-    ran = CliRunner().invoke(
-        main,
-        ["replay", "evening.jsonl", "--strategy", "unfolded", "--strategy", "bridge",
-         "--page", "page.html"],
-    )  # fmt: skip
-
-    assert ran.exit_code == 0, ran.output
-    page = HtmlPage(Path("page.html").read_text(encoding="utf-8"))
-    assert page.words.count("Opened it.") == 2
-    assert "forge__create_issue" in page.within("code")
-    assert any(
-        summary.startswith("tool_search: open an issue") for summary in page.within("summary")
-    )
-
-
-def test_a_page_that_cannot_be_written_is_an_error_with_its_name() -> None:
-    ran = CliRunner().invoke(
-        main, ["replay", "--growth", "g.svg", "--turns", "2", "--page", "no/p"]
-    )
-
-    assert ran.exit_code == 2
-    assert "error: cannot write `no/p`: No such file or directory" in ran.stderr
-
-
-def test_a_page_of_what_it_does_not_show_is_refused() -> None:
-    ran = CliRunner().invoke(main, ["eval", "--history", "60%", "--page", "page.html"])
-
-    assert ran.exit_code == 2
-    assert "--page and --plot show no history" in ran.stderr
