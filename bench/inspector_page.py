@@ -11,7 +11,7 @@ import shutil
 import sys
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 LOADS = 9
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -38,6 +38,7 @@ TYPED = """query => new Promise((done, fail) => {
 })"""
 
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+DRAWN = "performance.getEntriesByName('toolfold-map')[0].startTime"
 ASKED = """performance.getEntriesByType("resource")
   .filter(each => each.name.includes("api/search")).map(each => each.duration)"""
 
@@ -49,7 +50,8 @@ def main() -> None:
     if found is None:
         print("no Chromium is installed: Debian's package is `chromium`", file=sys.stderr)
         raise SystemExit(3)
-    times: dict[str, list[float]] = {"first paint": [], "map drawn": []}
+    names = ("first paint", "first paint, of an empty page", "map drawn")
+    times: dict[str, list[float]] = {name: [] for name in names}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
         for number in range(LOADS + 1):
@@ -57,16 +59,28 @@ def main() -> None:
             page = context.new_page()
             page.goto(sys.argv[1])
             page.wait_for_selector(".tile")
-            drawn = page.evaluate("performance.now()")
+            drawn = page.evaluate(DRAWN)
             page.wait_for_function(f"{PAINTED} !== undefined")
             if number:  # the first one meets an inspector that is still warming
                 times["first paint"].append(page.evaluate(PAINTED))
                 times["map drawn"].append(drawn)
+                times["first paint, of an empty page"].append(_empty(browser))
             if number == LOADS:
                 times |= _searched(page, queries)
             context.close()
         browser.close()
     json.dump(times, sys.stdout)
+
+
+def _empty(browser: Browser) -> float:
+    """Return what the browser itself takes here and now."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto("data:text/html,<p>Hello")
+    page.wait_for_function(f"{PAINTED} !== undefined")
+    painted: float = page.evaluate(PAINTED)
+    context.close()
+    return painted
 
 
 def _searched(page: Page, queries: list[str]) -> dict[str, list[float]]:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from browser.driving import FLAGS, NO_BROWSER, chromium, inspecting
+
+expect.set_options(timeout=15_000)  # machines that do much else are slow
 
 REFUSED = "the server responded with a status of 4"
 

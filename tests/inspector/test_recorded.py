@@ -162,3 +162,35 @@ def test_a_path_that_is_not_there_and_two_configurations_are_errors(tmp_path: Pa
         sorted_paths([str(tmp_path / "elsewhere")])
     with pytest.raises(ConfigError, match="are both configurations"):
         sorted_paths([str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"toolfold_proxy": ' + "[" * 100_000,
+        '{"toolfold_proxy": 1, "request": {"messages": 7}}',
+        '{"toolfold_proxy": 1, "request": {"messages": [{"role": "user", "content": 7}]}}',
+        '{"toolfold_ab": 1, "turns": 7}',
+        '{"toolfold_ab": []}',
+        '{"role": "user", "text": 7}',
+        '{"at": 1, "principal": [], "outcome": {}}',
+        "\x00\x01",
+        "",
+    ],
+)
+def test_whatever_a_file_holds_is_listed_or_refused_with_a_reason(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text(text)
+
+    assert sorted_paths([str(file)])
+    conversations = Conversations([file])
+    (listed,) = conversations.view()["conversations"]
+    assert isinstance(listed["error"], str)
+    try:
+        assert conversations.conversation(0) is not None
+    except CatalogError as error:
+        assert error.hint
+    assert tools_of_traffic([file]) is None

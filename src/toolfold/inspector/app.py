@@ -12,6 +12,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,7 +121,7 @@ class InspectorApp:
         self._live = Live(states)
         self._conversations = Conversations(recorded)
         self._views: dict[str, Callable[[_Question], Any]] = {
-            "/api/catalog": lambda _: self._catalog(),
+            "/api/catalog": lambda _: self._catalog,
             "/api/findings": self._findings,
             "/api/conversations": lambda _: self._conversations.view(),
             "/api/conversation": lambda q: self._conversations.conversation(q.number("id")),
@@ -138,6 +139,7 @@ class InspectorApp:
         """Have ready what the first look would wait for."""
         for inspected in self._catalogs:
             inspected.warm()
+        _ = self._catalog
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -212,6 +214,7 @@ class InspectorApp:
             raise _BadQuestionError(f"there is no catalog {number}")
         return self._catalogs[number]
 
+    @cached_property
     def _catalog(self) -> views.Values:
         titles = [each.title for each in self._catalogs]
         return {**views.catalog_view(self._catalogs[0]), "catalogs": titles}
@@ -279,6 +282,7 @@ def guarded(app: InspectorApp, host: str, token: str, settings: ServeSettings) -
     )
 
 
+@cache
 def _file(name: str) -> bytes:
     return (files("toolfold.inspector") / "static" / name).read_bytes()
 

@@ -109,7 +109,7 @@ class Conversations:
             raise CatalogError(f"`{file}` is not there or larger than 32 MB", hint="split it")
         if self._about(file, 0).kind == "audit":
             return audit_view(file)
-        read = read_conversation(file)
+        read = _conversation_in(file)
         turns = turns_of(read.messages)
         counted = [*_counted(read, len(turns))]
         if read.kind == "proxy":
@@ -159,10 +159,22 @@ class Conversations:
             own = self._about(file, i)
             if own.beginning != beginning or not 0 < own.turns <= turns:
                 continue
-            saved = read_conversation(file).saved
+            saved = _conversation_in(file).saved
             if saved is not None:
                 _add(found[own.turns - 1], saved.counted)
         return found
+
+
+def _conversation_in(file: Path) -> RecordedConversation:
+    """Return the conversation of a file, whatever a stranger wrote into it.
+
+    Raises:
+        CatalogError: It holds none.
+    """
+    try:
+        return read_conversation(file)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise CatalogError(f"`{file}` holds no conversation", hint="give another file") from None
 
 
 def _looked_at(file: Path, size: int) -> _Read:
@@ -174,7 +186,7 @@ def _looked_at(file: Path, size: int) -> _Read:
         if is_audit(first):
             calls = sum(1 for line in text_of(file).splitlines() if line.strip())
             return _Read("audit", "calls of a gateway or proxy", calls)
-        read = read_conversation(file)
+        read = _conversation_in(file)
     except ToolfoldError as error:
         return _Read("", error=error.message)
     except OSError as error:

@@ -59,7 +59,7 @@ def tools_of_traffic(files: Iterable[Path]) -> Catalog | None:
         try:
             saved = read_conversation(file).saved
             own = () if saved is None else saved.catalog
-        except (ToolfoldError, OSError):
+        except (ToolfoldError, OSError, ValueError, TypeError, KeyError, RecursionError):
             continue  # the page says of each file what is wrong with it
         for tool in own:
             tools.setdefault(tool.wire_name, tool)
@@ -92,7 +92,7 @@ def _kind(path: str) -> PathKind:
 def _has_role(line: str) -> bool:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return is_object(value) and "role" in value
 
@@ -100,6 +100,6 @@ def _has_role(line: str) -> bool:
 def _names_servers(text: str) -> bool:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return is_object(value) and "tools" not in value and any(key in value for key in _SERVERS)

@@ -6,7 +6,7 @@ import { hasSingleKeys, showKeys } from "./dialogs.js";
 import { failure, h, show } from "./dom.js";
 import { foldView } from "./fold.js";
 import { liveView } from "./live.js";
-import { VIEWS, ask, keyOfOthers, shown, takeKey } from "./page.js";
+import { VIEWS, catalog as wanted, shown } from "./page.js";
 import { searchView } from "./search.js";
 
 const DRAW = { catalog: catalogView, search: searchView, fold: foldView, conversations: conversationsView, live: liveView };
@@ -88,7 +88,6 @@ function tab(name) {
 }
 
 async function begin() {
-  takeKey();
   show(tabs, VIEWS.map(tab));
   let theme = themed(localStorage.getItem("toolfold-theme"));
   document.getElementById("theme").addEventListener("click", () => {
@@ -100,9 +99,8 @@ async function begin() {
     main.focus();
   });
   document.addEventListener("keydown", onKey);
-  await keyOfOthers();
   try {
-    catalog = await ask("catalog");
+    catalog = await wanted;
   } catch (error) {
     show(main, failure(error));
     return;

@@ -10,7 +10,7 @@ export const VIEWS = ["catalog", "search", "fold", "conversations", "live"];
 
 // The key stands behind the # of the link, which browsers send to nobody. It is taken out of
 // the address, so that it is in no history and on no picture of the screen.
-export function takeKey() {
+function takeKey() {
   const given = location.hash.slice(1);
   if (given && !VIEWS.includes(given.split(/[/?]/)[0])) {
     sessionStorage.setItem(KEY, given);
@@ -25,7 +25,7 @@ tabs.addEventListener("message", ({ data }) => {
   if (data.ask && own) tabs.postMessage({ key: own });
 });
 
-export function keyOfOthers() {
+function keyOfOthers() {
   if (sessionStorage.getItem(KEY)) return Promise.resolve(true);
   return new Promise((done) => {
     const answered = ({ data }) => {
@@ -73,6 +73,11 @@ export function act(path, values) {
     body: JSON.stringify(values),
   });
 }
+
+// What every view needs is asked for before the views themselves are there.
+takeKey();
+export const catalog = keyOfOthers().then(() => ask("catalog"));
+catalog.catch(() => {}); // who waits for it says so
 
 const said = document.getElementById("said");
 

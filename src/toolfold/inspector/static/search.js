@@ -246,7 +246,9 @@ function hits(found, other) {
       ),
     );
     const heads = [{ text: "#", kind: "place" }, "Tool, and what speaks for it", { text: found.calibrated ? "Probability" : "Score", kind: "number" }];
-    const title = groups.length > 1 ? `${need}: ${counted(own.length, "hit")}` : counted(own.length, "hit");
+    const beside = own.filter((hit) => hit.shown === "companion").length;
+    const count = counted(own.length - beside, "hit") + (beside ? `, ${number(beside)} that may be needed too` : "");
+    const title = groups.length > 1 ? `${need}: ${count}` : count;
     return panel(title, table(heads, rows, { kind: "cards", label: `Hits for ${need}` }));
   });
 }

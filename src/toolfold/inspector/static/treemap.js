@@ -11,6 +11,7 @@ export function drawnMap(place, groups) {
     if (!now || now === width) return;
     width = now;
     place.replaceChildren(...tiles(groups, { x: 0, y: 0, width, height: place.clientHeight }));
+    performance.mark("toolfold-map");
   };
   const watching = new ResizeObserver(draw);
   watching.observe(place);
