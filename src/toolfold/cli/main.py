@@ -38,6 +38,7 @@ _COMMANDS = {
     "serve": "Stand between an MCP client and all its servers",
     "servers": "Look at the servers of running gateways, and change them",
     "status": "Show the gateways and proxies that run",
+    "tokens": "Make and revoke tokens for the gateway over HTTP",
     "trust": "Look at new and changed tools, and approve them",
 }
 

@@ -86,7 +86,7 @@ class GatewayControl:
             "activity": self._activity.activity,
             **servers.table,
             **TrustVerbs(gateway, gateway.trust, self.changes).table,
-            **({} if reloading is None else {"reload": reloading.verb}),
+            **({} if reloading is None else reloading.table),
         }
 
     @asynccontextmanager
