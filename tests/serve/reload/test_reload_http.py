@@ -17,7 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from support.gateways import run, said, until
 from support.reloaded import Reloaded, entry, reloaded
+from toolfold.serve.control.messages import ControlError
 from toolfold.serve.http.app import make_app
+from toolfold.serve.token_store import KeptToken, TokenStore, digest_of
 
 ONE, TWO, CHIEF = "one-" + "1" * 32, "two-" + "2" * 32, "chief-" + "3" * 32
 
@@ -220,5 +222,64 @@ def test_readiness_fails_before_calls_are_refused_and_health_goes_on(tmp_path: P
             assert (await h.get(f"{url}/healthz")).status_code == 503
             assert "is stopping" in said(await c.call_tool("one__echo", {"x": "late"}))
             await ending
+
+    run(main, 60)
+
+
+def test_tokens_that_are_made_and_revoked_by_command_count_at_once(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path / "state")
+
+    async def main() -> None:
+        async with served(tmp_path, tokens=[token("filed", ONE)]) as (place, url), http(TWO) as h:
+            assert (await h.post(f"{url}/mcp", json={})).status_code == 401
+            store.create(KeptToken("made", digest_of(TWO), 1.0, allow=("one__echo",)))
+            place.write({"one": entry("one"), "new": entry("new")}, tokens=[token("filed", ONE)])
+
+            assert await place.ask("tokens.apply") == {"tokens": ["made"]}
+            assert list(place.gateway.pool.upstreams) == ["one"]  # the file waits for a reload
+            async with mcp(url, h, "legacy") as c:
+                assert {tool.name for tool in (await c.list_tools()).tools} == {"one__echo"}
+
+            store.revoke("made", 2.0)
+            assert await place.ask("tokens.apply") == {"tokens": ["made"]}
+            assert (await h.post(f"{url}/mcp", json={})).status_code == 401
+            assert [t.name for t in place.gateway.config.serve.tokens] == ["filed"]
+
+            store.path.write_text("broken", "utf-8")
+            with pytest.raises(ControlError, match="cannot be used"):
+                await place.ask("tokens.apply")
+            assert [t.name for t in place.gateway.config.serve.tokens] == ["filed"]
+
+    run(main, 60)
+
+
+def test_the_admins_token_may_be_in_a_variable_that_is_named_like_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLFOLD_ADMIN", CHIEF)
+
+    async def main() -> None:
+        async with (
+            served(tmp_path, tokens=[token("first", ONE)], admin="TOOLFOLD_ADMIN") as (_, url),
+            http(CHIEF) as chief,
+        ):
+            assert (await chief.post(f"{url}/admin/status")).status_code == 200
+
+    run(main, 60)
+
+
+@pytest.mark.parametrize("wrong", ["", "short", ONE])
+def test_an_admins_token_that_is_unset_short_or_somebody_elses_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    monkeypatch.setenv("CHIEF", wrong)
+
+    async def main() -> None:
+        async with served(tmp_path, tokens=[token("first", ONE)]) as (place, _):
+            place.write({"one": entry("one")}, tokens=[token("first", ONE)], admin="CHIEF")
+            with pytest.raises(ControlError) as caught:
+                await place.ask("reload")
+            assert caught.value.code == "broken"
+            assert ONE not in caught.value.message
 
     run(main, 60)

@@ -1,6 +1,6 @@
 """A reload storm: changes under load lose no call and leak nothing.
 
-`TOOLFOLD_STORM_SECONDS=60` makes it last for a minute.
+`STORM_SECONDS=60` makes it last for a minute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support.reloaded import Reloaded, entry, reloaded
 
 pytestmark = pytest.mark.slow
 
-SECONDS = float(os.environ.get("TOOLFOLD_STORM_SECONDS", "6"))
+SECONDS = float(os.environ.get("STORM_SECONDS", "6"))
 EVERY = 0.1
 CLIENTS = 4
 

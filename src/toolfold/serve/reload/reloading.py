@@ -196,7 +196,7 @@ class Reloading:
         config = taken_up(gateway.config, new)
         check_names(config.servers, gateway.pool.others)
         apply_doors = [door.prepared(config) for door in gateway.doors]
-        tokens = (os.environ.get(token.env, "") for token in config.serve.tokens if token.env)
+        tokens = (os.environ.get(name, "") for name in config.serve.token_variables)
         self._redactor.learn([*config.secrets, *filter(None, tokens)])
 
         def apply() -> None:
