@@ -107,10 +107,14 @@ JSON_KEYS = {
     "`prompt_tokens`, `cached_tokens`, `uncached_tokens`, `completion_tokens`, `prompt_by_turn`, "
     "`discovery_by_turn`); with `--growth` also `growth` (`tools`, `budget`, and `unfolded`, "
     "`folded`, `folded_no_budget`, each like a result). Tokens are characters over four.",
+    "reload": "`gateways`, each `pid`, `servers` (`added`, `removed`, `changed`), `tokens`, "
+    "`settings`, `needs_restart` (keys) and `widened` (clauses).",
     "status": "`gateways`, each `pid`, `answers` and `error` (why it does not) and, of one that "
     "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, "
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
-    "`tools`, `tokens_before`, `tokens_after`), `servers` (each `name`, `transport`, `state`, "
+    "`tools`, `tokens_before`, `tokens_after`, `tokens_saved`, `reason`), `config_problem` (why "
+    "the file as it is cannot be used, or null), `reloaded`, `left_out` (servers that the "
+    "configuration disables), `servers` (each `name`, `transport`, `state`, "
     "`since`, `tools`, `quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, "
     "`failed`) and `functions` (each `name`, `kind` (`functions` or `openapi`), `tools`, "
     "`quarantined`, `cause`, `calls`, `failed`). A proxy has the "

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from support.served import Served
 from support.servers.place import SECONDS, Place, prepared
 from toolfold.cli import main
+from toolfold.config.gateway_config import load_gateway
 
 
 @pytest.fixture
@@ -79,3 +80,37 @@ def test_where_no_gateway_runs_that_is_said(tmp_path: Path) -> None:
 
     assert result.exit_code == 1
     assert result.stderr.startswith("error: no gateway runs that could be asked\n")
+
+
+def test_a_server_is_put_into_the_file_and_taken_out_with_the_rest_left_alone(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "toolfold.yaml"
+    before = f"# mine\nmcpServers:\n  one: {{command: one}}\nserve:\n  state_dir: {tmp_path}\n"
+    config.write_text(before, "utf-8")
+
+    def invoke(*words: str) -> Any:
+        return CliRunner().invoke(main, ["servers", *words])
+
+    file = ("--config", str(config))
+    added = invoke("add", "two", "--env", "A=b=c", *file, "--", "uvx", "two", "--flag")
+    assert added.exit_code == 0, added.output
+    assert "wrote" in added.stdout
+    assert "no gateway runs" in added.stderr
+    loaded = load_gateway(config)
+    assert [server.name for server in loaded.servers] == ["one", "two"]
+    assert loaded.servers[1].args == ("two", "--flag")
+    assert dict(loaded.servers[1].env) == {"A": "b=c"}
+    assert config.read_text("utf-8").startswith("# mine\n")
+
+    again = invoke("add", "two", *file, "--", "uvx", "two")
+    assert again.exit_code == 2
+    assert "has a server named 'two' already" in again.stderr
+    assert invoke("add", "two", "--replace", "--url", "https://x.example/mcp", *file).exit_code == 0
+    assert load_gateway(config).servers[1].url == "https://x.example/mcp"
+
+    assert invoke("remove", "two", *file).exit_code == 0
+    assert [server.name for server in load_gateway(config).servers] == ["one"]
+    assert invoke("remove", "two", *file).exit_code == 2
+    assert invoke("add", "three", *file).exit_code == 2
+    assert invoke("add", "three", "--url", "u", "--env", "A", *file).exit_code == 2

@@ -34,16 +34,16 @@ class Reloaded:
     """A running gateway and its file."""
 
     def __init__(self, file: Path, gateway: Gateway, reloading: Reloading, verbs: Any) -> None:
+        self.verbs = verbs
         self.file = file
         self.gateway = gateway
         self.reloading = reloading
-        self._verbs = verbs
 
     def write(self, servers: dict[str, Any], **serve: Any) -> None:
         write(self.file, servers, **serve)
 
     async def ask(self, verb: str, **arguments: Any) -> Any:
-        return await self._verbs[verb](arguments)
+        return await self.verbs[verb](arguments)
 
     async def has(self, *tools: str) -> None:
         """Wait until these tools are served."""

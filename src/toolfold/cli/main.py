@@ -45,6 +45,7 @@ _COMMANDS = {
     "servers": "Look at the servers of running gateways, and change them",
     "status": "Show the gateways and proxies that run",
     "store": "Make a database ready for what is shared",
+    "tokens": "Make and revoke tokens for the gateway over HTTP",
     "trust": "Look at new and changed tools, and approve them",
 }
 

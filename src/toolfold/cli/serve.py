@@ -83,7 +83,9 @@ def _loaded(config: str | None, strategy: str | None, given: dict[str, Any]) -> 
             else "give --config FILE with `mcpServers`, `functions` or `openapi`, or run "
             "`toolfold import` to find your servers",
         )
-    return replace(loaded, serve=replace(loaded.serve, **given))
+    from toolfold.serve.token_store import with_kept_tokens
+
+    return with_kept_tokens(replace(loaded, serve=replace(loaded.serve, **given)))
 
 
 def _address(text: str) -> tuple[str, int]:

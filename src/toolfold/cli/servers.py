@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,6 +20,9 @@ from toolfold.serve.control.asking import PATIENCE, ask, sockets
 from toolfold.serve.control.messages import ControlError
 from toolfold.serve.control.run_folder import pid_of
 from toolfold.tool import Json, is_array, is_object
+
+if TYPE_CHECKING:
+    from toolfold.setup.own_servers import ConfigChange
 
 _STARTING_SECONDS = 60.0
 _LOOK_EVERY = 0.1
@@ -119,6 +122,7 @@ def command() -> None:
       toolfold servers restart github
       toolfold servers disable github
       toolfold servers logs github --lines 100
+      toolfold servers add time -- uvx mcp-server-time
     """
 
 
@@ -222,6 +226,103 @@ def logs_command(running: AskedGateways, name: str, lines: int, as_json: bool) -
             click.echo(f"{options.dim(str(line.get('at')))}  {text}")
         if error := one.result.get("error"):
             click.echo(options.plain(f"{name}: {error}"), err=True)
+
+
+@command.command("add", short_help="Put a server into the configuration, and reload")
+@click.argument("name")
+@click.argument("words", metavar="[COMMAND [ARGUMENT]...]", nargs=-1)
+@click.option("--url", metavar="URL", help="The address of a server that is elsewhere")
+@click.option("--env", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of it")
+@click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header to it")
+@click.option("--replace", is_flag=True, help="Write a server of that name anew")
+@options.config_option
+@options.json_option
+def add_command(
+    name: str,
+    words: tuple[str, ...],
+    url: str | None,
+    variables: tuple[str, ...],
+    headers: tuple[str, ...],
+    replace: bool,
+    config: str | None,
+    as_json: bool,
+) -> None:
+    """Put a server into the configuration, and have running gateways reload.
+
+    Everything else in the file stays as it is, and a copy is kept. Write secrets as
+    references, such as `GITHUB_TOKEN='${GITHUB_TOKEN}'`.
+
+    \b
+    Examples:
+      toolfold servers add time -- uvx mcp-server-time
+      toolfold servers add docs --url https://docs.example.com/mcp
+    """
+    from toolfold.setup.own_servers import with_server
+
+    if bool(words) == bool(url):
+        raise click.UsageError("give a command behind `--`, or --url")
+    if not name.strip():
+        raise click.UsageError("the name is blank")
+    entry: dict[str, Json] = {"command": words[0], "args": [*words[1:]]} if words else {"url": url}
+    entry |= {"env": dict(map(_pair, variables))} if variables else {}
+    entry |= {"headers": dict(map(_pair, headers))} if headers else {}
+    _edit(with_server(_file(config), name, entry, replace=replace), config, as_json=as_json)
+
+
+@command.command("remove", short_help="Take a server out of the configuration, and reload")
+@click.argument("name")
+@options.config_option
+@options.json_option
+def remove_command(name: str, config: str | None, as_json: bool) -> None:
+    """Take a server out of the configuration, and have running gateways reload.
+
+    \b
+    Examples:
+      toolfold servers remove time
+    """
+    from toolfold.setup.own_servers import without_server
+
+    _edit(without_server(_file(config), name), config, as_json=as_json)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.UsageError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _file(config: str | None) -> Path:
+    from toolfold.config.gateway_config import find_config, user_config
+
+    return find_config(config) or user_config()
+
+
+def _edit(change: ConfigChange, config: str | None, *, as_json: bool) -> None:
+    """Write a change of the configuration, and have running gateways take it up."""
+    from toolfold.setup.own_servers import write
+
+    copy = write(change)
+    told: list[Reached] = []
+    problem: str | None = None
+    try:
+        told = AskedGateways(sockets(state_folders(config))).ask("reload", patience=30.0)
+    except ToolfoldError as error:
+        problem = error.message
+    if as_json:
+        options.print_json(
+            {
+                "config": str(change.path),
+                "copy": None if copy is None else str(copy),
+                "gateways": [{"pid": one.pid, **one.result} for one in told],
+            }
+        )
+        return
+    click.echo(f"wrote {options.plain(str(change.path))}")
+    for one in told:
+        click.echo(f"gateway {one.pid} has taken it up")
+    if problem is not None:
+        click.echo(options.plain(problem), err=True)
 
 
 def _settled(found: list[Reached], name: str) -> list[Reached]:

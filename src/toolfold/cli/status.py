@@ -110,6 +110,9 @@ def _lines(gateway: RunningGateway) -> list[str]:
     lines = [f"{options.bold(f'gateway {gateway.pid}')}  {', '.join(words)}"]
     if report.get("config"):
         lines.append(options.dim(f"  {options.plain(str(report['config']))}"))
+    if problem := report.get("config_problem"):
+        said = options.plain(str(problem))
+        lines.append(f"  {styled('the configuration stays as it was', 'yellow')}: {said}")
     servers, functions = _objects(report, "servers"), _objects(report, "functions")
     names = [options.plain(str(source.get("name"))) for source in (*servers, *functions)]
     widest = max(map(columns, names), default=0)

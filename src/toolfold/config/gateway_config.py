@@ -118,7 +118,7 @@ def load_gateway(
             refuse_unnamed(block)
     serve = read_serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
-    others = {token.env for token in serve.tokens}
+    others = set(serve.token_variables)
     settings = settings_in(
         settings_block(chosen, file),
         {key: value for key, value in environ.items() if key not in others},

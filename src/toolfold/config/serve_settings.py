@@ -222,6 +222,12 @@ class ServeSettings:
         return PLAIN_WAIT if self.wait is None else self.wait
 
     @property
+    def token_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold tokens, the admin's too."""
+        admins = () if self.admin == "off" or self.admin.startswith("sha256:") else (self.admin,)
+        return (*(token.env for token in self.tokens if token.env), *admins)
+
+    @property
     def state_folder(self) -> Path:
         """The folder that `state_dir` stands for. It need not exist."""
         if self.state_dir != "auto":

@@ -147,7 +147,7 @@ def _loaded(config: GatewayConfig) -> tuple[Source, ...]:
 @contextmanager
 def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Generator[_Process]:
     """Set up what belongs to the process: logs and the audit."""
-    tokens = [os.environ.get(token.env, "") for token in config.serve.tokens if token.env]
+    tokens = [os.environ.get(name, "") for name in config.serve.token_variables]
     redactor = Redactor([*config.secrets, *filter(None, tokens)])
     start_logs(how.form, redactor=redactor, verbose=how.verbose)
     if not how.verbose:

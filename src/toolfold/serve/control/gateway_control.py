@@ -88,7 +88,7 @@ class GatewayControl:
             "tools": GatewayTools(gateway).tools,
             **servers.table,
             **TrustVerbs(gateway, gateway.trust, self.changes).table,
-            **({} if reloading is None else {"reload": reloading.verb}),
+            **({} if reloading is None else reloading.table),
         }
 
     @asynccontextmanager

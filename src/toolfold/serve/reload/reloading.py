@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolfold.errors import ConfigError, ToolfoldError
@@ -23,9 +24,12 @@ from toolfold.serve.control.moments import moment
 from toolfold.serve.reload.config_file import ConfigFile
 from toolfold.serve.reload.differences import Differences, difference, taken_up
 from toolfold.serve.reload.watching import watch
+from toolfold.serve.token_store import NOBODYS, KeptToken, TokenStore, with_kept_tokens
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.config.serve_settings import Token
+    from toolfold.serve.control.control_socket import Verb
     from toolfold.serve.gateway import Gateway
     from toolfold.serve.observe.changes import ChangeLog
     from toolfold.tool import Json
@@ -68,6 +72,11 @@ class Reloading:
         self.at: float | None = None
         """When it was last taken up, in seconds since 1970."""
 
+    @property
+    def table(self) -> dict[str, Verb]:
+        """The verbs by name."""
+        return {"reload": self.verb, "tokens.apply": self.apply_tokens}
+
     # ---- who asks
 
     async def verb(self, arguments: Mapping[str, Json]) -> Json:
@@ -77,6 +86,39 @@ class Reloading:
         except ToolfoldError as error:
             hint = f" ({error.hint})" if error.hint else ""
             raise ControlError("broken", f"{error.message}{hint}") from None
+
+    async def apply_tokens(self, arguments: Mapping[str, Json]) -> Json:
+        """Answer the verb `tokens.apply`: take up the tokens that were made by command.
+
+        What else has changed in the file is left for a reload.
+        """
+        async with self._lock:
+            try:
+                of_file = replace(
+                    self._last_read,
+                    serve=replace(self._last_read.serve, tokens=self._tokens_of_file()),
+                )
+                new = await asyncio.to_thread(with_kept_tokens, of_file)
+                found = difference(self._last_read, new)
+                apply = self._prepared(new)
+            except ToolfoldError as error:
+                self._changes.note("tokens.apply", "", error.message, refused=True)
+                raise ControlError("broken", error.message) from None
+            apply()
+            self._last_read = new
+            self._tell(found, "tokens were made or revoked", "tokens.apply")
+            return {"tokens": list(found.tokens)}
+
+    def _tokens_of_file(self) -> tuple[Token, ...]:
+        made = {(each.name, each.sha256) for each in self._kept()}
+        return tuple(
+            token
+            for token in self._last_read.serve.tokens
+            if (token.name, token.sha256) not in made and token != NOBODYS
+        )
+
+    def _kept(self) -> tuple[KeptToken, ...]:
+        return TokenStore(self._gateway.config.serve.state_folder).load()
 
     def soon(self, by: str) -> None:
         """Read it again, soon, for somebody who waits for no answer."""
@@ -154,7 +196,7 @@ class Reloading:
         config = taken_up(gateway.config, new)
         check_names(config.servers, gateway.pool.others)
         apply_doors = [door.prepared(config) for door in gateway.doors]
-        tokens = (os.environ.get(token.env, "") for token in config.serve.tokens if token.env)
+        tokens = (os.environ.get(name, "") for name in config.serve.token_variables)
         self._redactor.learn([*config.secrets, *filter(None, tokens)])
 
         def apply() -> None:
@@ -170,7 +212,7 @@ class Reloading:
         _log.error("the configuration stays as it was: %s%s", error.message, hint)
         self._changes.note("reload", self._name, error.message, refused=True)
 
-    def _tell(self, found: Differences, by: str) -> None:
+    def _tell(self, found: Differences, by: str, verb: str = "reload") -> None:
         for note in self._last_read.notes if found else ():
             _log.warning("%s", note)
         for clause in found.widened:
@@ -190,7 +232,7 @@ class Reloading:
             )
             if names
         )
-        self._changes.note("reload", self._name, f"{by}; {detail or 'nothing is different'}")
+        self._changes.note(verb, self._name, f"{by}; {detail or 'nothing is different'}")
 
     @property
     def _name(self) -> str:

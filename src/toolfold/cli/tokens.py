@@ -1,0 +1,153 @@
+"""`toolfold tokens`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolfold.cli import options
+from toolfold.cli.servers import AskedGateways
+from toolfold.cli.status import state_folders
+from toolfold.errors import ConfigError, ToolfoldError
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+
+_PATIENCE = 30.0
+
+
+@click.group("tokens", short_help="Make and revoke tokens for the gateway over HTTP")
+def command() -> None:
+    """Make and revoke tokens for the gateway over HTTP.
+
+    A token is printed once, and only its digest is kept, in `serve.state_dir`. Running
+    gateways take a change up at once. Tokens that stand in the configuration are changed
+    there.
+
+    \b
+    Examples:
+      toolfold tokens create laptop --allow '@github' --read-only
+      toolfold tokens list
+      toolfold tokens revoke laptop
+    """
+
+
+@command.command("create", short_help="Make a token, and print it once")
+@click.argument("name")
+@options.scope_options
+@click.option("--read-only", is_flag=True, help="Only tools that say they change nothing")
+@options.config_option
+@options.json_option
+def create(
+    name: str,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    read_only: bool,
+    config: str | None,
+    as_json: bool,
+) -> None:
+    """Make a token, and print it once.
+
+    \b
+    Examples:
+      toolfold tokens create laptop
+      toolfold tokens create reader --allow '@github' --deny '*delete*' --read-only
+    """
+    from toolfold.serve.token_store import KeptToken, TokenStore, digest_of, new_token
+
+    loaded = _loaded(config)
+    if any(token.name == name for token in loaded.serve.tokens):
+        raise ConfigError(
+            f"the configuration has a token named {name!r}", hint="choose another name"
+        )
+    value = new_token()
+    made = KeptToken(name, digest_of(value), time.time(), allow or ("*",), deny, read_only)
+    assert made.token  # a name or a pattern that cannot be used is refused before it is kept
+    TokenStore(loaded.serve.state_folder).create(made)
+    told = _apply(config)
+    if as_json:
+        options.print_json({"name": name, "token": value, "gateways": told})
+    else:
+        click.echo(value)
+        click.echo("it is not shown again; only its digest is kept", err=True)
+
+
+@command.command("revoke", short_help="Have a token count no more")
+@click.argument("name")
+@options.config_option
+@options.json_option
+def revoke(name: str, config: str | None, as_json: bool) -> None:
+    """Have a token count no more: what it has open at running gateways ends.
+
+    \b
+    Examples:
+      toolfold tokens revoke laptop
+    """
+    from toolfold.serve.token_store import TokenStore
+
+    TokenStore(_loaded(config).serve.state_folder).revoke(name, time.time())
+    told = _apply(config)
+    if as_json:
+        options.print_json({"name": name, "gateways": told})
+    else:
+        click.echo(f"revoked {options.plain(name)}")
+
+
+@command.command("list", short_help="List the tokens, without themselves")
+@options.config_option
+@options.json_option
+def list_command(config: str | None, as_json: bool) -> None:
+    """List the tokens, those of the configuration too, without themselves.
+
+    \b
+    Examples:
+      toolfold tokens list --json
+    """
+    from toolfold.serve.control.moments import moment
+    from toolfold.serve.token_store import TokenStore
+
+    loaded = _loaded(config)
+    found: list[dict[str, Any]] = [
+        {"name": token.name, "from": "file", "created": None, "revoked": None,
+         "allow": list(token.allow), "deny": list(token.deny), "read_only": token.read_only}
+        for token in loaded.serve.tokens
+    ]  # fmt: skip
+    for each in TokenStore(loaded.serve.state_folder).load():
+        revoked = None if each.revoked is None else moment(each.revoked)
+        found.append(
+            {"name": each.name, "from": "command", "created": moment(each.created),
+             "revoked": revoked, "allow": list(each.allow), "deny": list(each.deny),
+             "read_only": each.read_only}
+        )  # fmt: skip
+    if as_json:
+        options.print_json({"tokens": found})
+        return
+    for one in found:
+        words = [f"from the {one['from']}" if one["from"] == "file" else f"of {one['created']}"]
+        words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []
+        words += [f"deny {' '.join(one['deny'])}"] if one["deny"] else []
+        words += ["read-only"] if one["read_only"] else []
+        words += [f"revoked {one['revoked']}"] if one["revoked"] else []
+        click.echo(f"{options.bold(options.plain(one['name']))}  {options.plain(', '.join(words))}")
+
+
+def _loaded(config: str | None) -> GatewayConfig:
+    from toolfold.config.gateway_config import load_gateway
+
+    return load_gateway(config, strict=False)
+
+
+def _apply(config: str | None) -> list[dict[str, Any]]:
+    """Have running gateways take the tokens up; none need run."""
+    from toolfold.serve.control.asking import sockets
+
+    try:
+        places = sockets(state_folders(config))
+        found = AskedGateways(places).ask("tokens.apply", patience=_PATIENCE)
+    except ToolfoldError as error:
+        if not error.message.startswith("no gateway runs"):
+            click.echo(f"warning: {options.plain(error.message)}", err=True)
+        return []
+    return [{"pid": one.pid, **one.result} for one in found]

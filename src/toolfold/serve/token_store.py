@@ -1,0 +1,194 @@
+"""Tokens that were made by command: their digests, in one file of the state folder.
+
+A token itself is shown once, to whoever made it, and is kept nowhere. What was revoked stays
+in the file as such: a gateway whose last token was revoked lets nobody in, and not everybody.
+A file that cannot be read is an error, never an empty one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolfold._files import replace_file
+from toolfold._json_values import compact_bytes, parse_strict
+from toolfold.config.serve_settings import Token
+from toolfold.errors import ConfigError
+from toolfold.serve._locks import file_lock
+from toolfold.tool import Json, is_array, is_object
+
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+
+__all__ = ["NOBODYS", "KeptToken", "TokenStore", "new_token", "with_kept_tokens"]
+
+VERSION = 1
+FILE_NAME = "tokens.json"
+_PREFIX = "tf_"
+NOBODYS = Token("(revoked)", sha256="0" * 64, allow=())
+"""Keeps the door closed where all tokens were revoked: nothing has this digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptToken:
+    """One token, without itself."""
+
+    name: str
+    sha256: str
+    created: float
+    """When, in seconds since 1970."""
+
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    read_only: bool = False
+    revoked: float | None = None
+    """When it was revoked; None while it counts."""
+
+    @property
+    def token(self) -> Token:
+        """It, as the settings have it."""
+        return Token(
+            self.name,
+            sha256=self.sha256,
+            allow=self.allow,
+            deny=self.deny,
+            read_only=self.read_only,
+        )
+
+
+def new_token() -> str:
+    """Return a new token, too long to guess."""
+    return f"{_PREFIX}{secrets.token_urlsafe(32)}"
+
+
+class TokenStore:
+    """The file.
+
+    Args:
+        folder: The folder it is in. It is made when something is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+
+    def load(self) -> tuple[KeptToken, ...]:
+        """Return all tokens, revoked ones too; none where there is no file.
+
+        Raises:
+            ConfigError: The file cannot be read.
+        """
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from None
+        try:
+            return _tokens(parse_strict(text))
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._unusable(f"it is damaged: {error}") from None
+
+    def create(self, made: KeptToken) -> None:
+        """Keep a token.
+
+        Raises:
+            ConfigError: One of that name counts already, or the file cannot be used.
+        """
+
+        def change(kept: tuple[KeptToken, ...]) -> tuple[KeptToken, ...]:
+            if any(each.name == made.name and each.revoked is None for each in kept):
+                raise ConfigError(
+                    f"there is a token named {made.name!r} already",
+                    hint="choose another name, or revoke that one first",
+                )
+            return (*(each for each in kept if each.name != made.name), made)
+
+        self._update(change)
+
+    def revoke(self, name: str, now: float) -> None:
+        """Have a token count no more.
+
+        Raises:
+            ConfigError: There is none of that name, or the file cannot be used.
+        """
+
+        def change(kept: tuple[KeptToken, ...]) -> tuple[KeptToken, ...]:
+            if not any(each.name == name and each.revoked is None for each in kept):
+                raise ConfigError(
+                    f"no token named {name!r} was made by command",
+                    hint="see `toolfold tokens list`; those of the file are changed in the file",
+                )
+            return tuple(replace(each, revoked=now) if each.name == name else each for each in kept)
+
+        self._update(change)
+
+    def _update(self, change: Callable[[tuple[KeptToken, ...]], tuple[KeptToken, ...]]) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with file_lock(self.path.with_suffix(".lock")):
+                kept = change(self.load())
+                text = compact_bytes({"version": VERSION, "tokens": kept}) + b"\n"
+                replace_file(self.path, text, durable=True)
+        except TimeoutError:
+            raise ConfigError(
+                f"another process holds on to `{self.path}`", hint="end it, then try again"
+            ) from None
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from None
+
+    def _unusable(self, reason: str) -> ConfigError:
+        return ConfigError(
+            f"the tokens in `{self.path}` cannot be used: {reason}",
+            hint="put the file back from a copy, or move it away and make the tokens again",
+        )
+
+
+def with_kept_tokens(config: GatewayConfig) -> GatewayConfig:
+    """Return a configuration with the tokens that were made by command beside its own.
+
+    Raises:
+        ConfigError: They cannot be read, or one has the name of the file's.
+    """
+    kept = TokenStore(config.serve.state_folder).load()
+    if not kept:
+        return config
+    tokens = (*config.serve.tokens, *(each.token for each in kept if each.revoked is None))
+    return replace(config, serve=replace(config.serve, tokens=tokens or (NOBODYS,)))
+
+
+def digest_of(token: str) -> str:
+    """Return the digest by which a token is kept."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _tokens(document: Json) -> tuple[KeptToken, ...]:
+    if not is_object(document) or document.get("version") != VERSION:
+        raise ValueError(f"it is not of version {VERSION}")
+    found = document["tokens"]
+    if not is_array(found):
+        raise TypeError("its tokens are no list")
+    return tuple(map(_kept, found))
+
+
+def _kept(value: Json) -> KeptToken:
+    if not is_object(value):
+        raise TypeError("a token in it is no object")
+    revoked = value["revoked"]
+    kept = KeptToken(
+        str(value["name"]),
+        str(value["sha256"]),
+        float(value["created"]),
+        tuple(map(str, value["allow"])),
+        tuple(map(str, value["deny"])),
+        value["read_only"] is True,
+        None if revoked is None else float(revoked),
+    )
+    try:
+        assert kept.token
+    except ConfigError as error:
+        raise ValueError(error.message) from None
+    return kept
