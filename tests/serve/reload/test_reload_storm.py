@@ -18,11 +18,11 @@ import pytest
 from support.gateways import client, run, said, until
 from support.reloaded import Reloaded, entry, reloaded
 
-pytestmark = pytest.mark.slow
-
 SECONDS = float(os.environ.get("STORM_SECONDS", "6"))
 EVERY = 0.1
 CLIENTS = 4
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 180)]
 
 
 def changes(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
