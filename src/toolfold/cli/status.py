@@ -119,15 +119,20 @@ def _lines(gateway: RunningGateway) -> list[str]:
     for name, server in zip(names, servers, strict=False):
         lines.append(f"  {padded(name, widest)}  {server_line(server)}")
     for name, source in zip(names[len(servers) :], functions, strict=True):
-        tools = plural(_number(source, "tools"), "tool")
-        kind = "openapi" if source.get("kind") == "openapi" else "functions"
-        parts = [kind, tools, _calls(source)]
-        if held := _number(source, "quarantined"):
-            parts.append(f"{held:,} wait for approval")
-        if cause := source.get("cause"):
-            parts.append(options.plain(str(cause)))
-        lines.append(f"  {padded(name, widest)}  {', '.join(parts)}")
+        lines.append(f"  {padded(name, widest)}  {_other_line(source)}")
     return lines
+
+
+def _other_line(source: dict[str, Json]) -> str:
+    """Say how functions or an API stand."""
+    tools = plural(_number(source, "tools"), "tool")
+    kind = "openapi" if source.get("kind") == "openapi" else "functions"
+    parts = [kind, tools, _calls(source)]
+    if held := _number(source, "quarantined"):
+        parts.append(f"{held:,} wait for approval")
+    if cause := source.get("cause"):
+        parts.append(options.plain(str(cause)))
+    return ", ".join(parts)
 
 
 def _proxy_lines(pid: int, report: dict[str, Json]) -> list[str]:
