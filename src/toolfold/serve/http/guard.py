@@ -34,6 +34,7 @@ from toolfold.serve.http.customs import (
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
 from toolfold.serve.http.request_headers import headers_of
+from toolfold.serve.oauth.protected_resource import RefusedError
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ _ONE_MORE = 0.1
 its answer may ask one thing more, as for the list of tools."""
 
 _TOLD_AT_MOST = 100
+_METADATA = (
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"max-age=300"),
+    (b"x-content-type-options", b"nosniff"),
+)
 _NAME = re.compile(r"[0-9a-z._:%-]+\Z")
 _PORTS = {"http": 80, "https": 443}
 
@@ -66,7 +72,8 @@ def check_bind(host: str, settings: ServeSettings, block: str = "serve") -> None
     Raises:
         ConfigError: The address is not a loopback one and there are no tokens.
     """
-    if not settings.tokens and not is_loopback(_bound_name(host)):
+    is_open = not settings.tokens and settings.oauth is None
+    if is_open and not is_loopback(_bound_name(host)):
         raise ConfigError(
             f"without tokens, {host!r} would serve everybody who can reach it",
             hint=f"add `tokens` under `{block}`, or bind to 127.0.0.1",
@@ -244,7 +251,10 @@ class Guard:
             if scope["method"] == "OPTIONS":
                 await _respond(send, 204, b"", self._preflight())
                 return
-            principal = self._check_caller(scope)
+            if (page := self._metadata(scope)) is not None:
+                await _respond(send, 200, page, _METADATA)
+                return
+            principal = await self._check_caller(scope)
             bind(scope, principal)
             self._customs.admit(scope, principal)
             self._check_closing(scope)
@@ -339,10 +349,15 @@ class Guard:
             raise _Refusal(403, "origin", "this origin may not ask")
         return _for_page(send, origins[0], self._customs.shown_headers)
 
-    def _check_caller(self, scope: AsgiScope) -> Principal:
+    def _metadata(self, scope: AsgiScope) -> bytes | None:
+        """Return where a client gets its token, if that is what it asks for."""
+        oauth = self._doorkeeper.oauth
+        return oauth.page(scope["path"]) if oauth and scope["method"] == "GET" else None
+
+    async def _check_caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
         needs_no_token = self._doorkeeper.is_open or self._customs.is_public(scope)
-        principal = self._local if needs_no_token else self._owner(scope)
+        principal = self._local if needs_no_token else await self._owner(scope)
         if scope["path"] == self._customs.metrics_path and not principal.watches:
             raise _Refusal(404, "path", "not found")
         if scope["method"] == "POST":
@@ -367,15 +382,20 @@ class Guard:
             text = f"too many {error.what}"
             raise _Refusal(429, error.what, text, ((b"retry-after", b"5"),)) from None
 
-    def _owner(self, scope: AsgiScope) -> Principal:
-        # Clients that get a 401 look here for a way to log in. There is none.
+    async def _owner(self, scope: AsgiScope) -> Principal:
+        # Clients that get a 401 look here for a way to log in. There is no other than `page`.
         if scope["path"].startswith("/.well-known/"):
             raise _Refusal(404, "path", "not found")
-        found = map(self._doorkeeper.admit, self._customs.tokens(scope))
-        principal = next(filter(None, found), None)
-        if principal is None:
+        tokens = list(self._customs.tokens(scope))
+        principal = next(filter(None, map(self._doorkeeper.admit, tokens)), None)
+        if principal is not None:
+            return principal
+        if self._doorkeeper.oauth is None:
             raise _Refusal(401, "token", "a token is needed", ((b"www-authenticate", b"Bearer"),))
-        return principal
+        try:
+            return await self._doorkeeper.oauth.admit(tokens)
+        except RefusedError as error:
+            raise _Refusal(error.status, error.reason, str(error), error.headers) from None
 
     async def _check_body(self, scope: AsgiScope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""

@@ -1,0 +1,140 @@
+"""The gateway as a protected resource: its metadata, whom it lets in, and what a refusal says.
+
+RFC 9728: whoever is refused is told where the metadata are, and the metadata name the issuer
+that gives tokens. Everybody may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from toolfold._json_values import compact
+from toolfold.serve.oauth.access_tokens import AccessTokens, BadTokenError
+from toolfold.serve.oauth.grants import PREFIX, NoGrantError, granted
+from toolfold.serve.oauth.issuer_documents import IssuerAwayError, IssuerDocuments
+from toolfold.serve.oauth.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from toolfold.config.oauth_settings import OAuthSettings
+    from toolfold.config.serve_settings import ServeSettings
+    from toolfold.serve.principals import Principal
+
+__all__ = ["METADATA_PATH", "ProtectedResource", "RefusedError"]
+
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+"""Where the metadata are; and below it, under the resource's own path."""
+
+
+class RefusedError(Exception):
+    """A request is turned away; its text says why."""
+
+    def __init__(self, status: int, reason: str, text: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(text)
+        self.status = status
+        self.reason = reason
+        """Why, in one word."""
+        self.headers = headers
+
+
+class ProtectedResource:
+    """Knows the bearers of an issuer's access tokens.
+
+    Args:
+        oauth: Whose tokens are taken.
+        tokens: Checks them.
+        read_only: Whether nobody may change anything.
+        rate_limit: Requests a minute for each bearer.
+    """
+
+    prefix = PREFIX
+    """What the names of those begin with whom it knows."""
+
+    def __init__(
+        self,
+        oauth: OAuthSettings,
+        tokens: AccessTokens,
+        *,
+        read_only: bool = False,
+        rate_limit: int = 0,
+    ) -> None:
+        self._oauth = oauth
+        self._tokens = tokens
+        self._read_only = read_only
+        self._rate_limit = rate_limit
+        parts = urlsplit(oauth.resource)
+        path = parts.path.rstrip("/")
+        self._pages = frozenset({METADATA_PATH, METADATA_PATH + path})
+        self._address = f"{parts.scheme}://{parts.netloc}{METADATA_PATH}{path}"
+        self._metadata = _metadata(oauth)
+
+    @classmethod
+    def of(cls, settings: ServeSettings) -> ProtectedResource | None:
+        """Return what the settings describe; None where they name no issuer."""
+        oauth = settings.oauth
+        if oauth is None:
+            return None
+        documents = IssuerDocuments(oauth.issuer, oauth.jwks_uri)
+        keys = SigningKeys(documents.keys, again=oauth.refetch)
+        return cls(
+            oauth,
+            AccessTokens(oauth, keys),
+            read_only=settings.read_only,
+            rate_limit=settings.rate_limit,
+        )
+
+    def page(self, path: str) -> bytes | None:
+        """Return the metadata, where they are at a path."""
+        return self._metadata if path in self._pages else None
+
+    async def admit(self, tokens: Iterable[str]) -> Principal:
+        """Return whose token a request carries.
+
+        Raises:
+            RefusedError: It carries none that is taken, or one without a grant.
+        """
+        token = next((each for each in tokens if each), None)
+        if token is None:
+            raise RefusedError(401, "token", "a token is needed", self._challenge())
+        try:
+            claims = await self._tokens.claims(token)
+            return granted(
+                claims, self._oauth, read_only=self._read_only, rate_limit=self._rate_limit
+            )
+        except BadTokenError as error:
+            challenge = self._challenge("invalid_token", str(error))
+            raise RefusedError(401, "token", str(error), challenge) from None
+        except NoGrantError:
+            text = "the token has no scope and no group that is served here"
+            challenge = self._challenge("insufficient_scope", text)
+            raise RefusedError(403, "scope", text, challenge) from None
+        except IssuerAwayError:
+            text = "the token cannot be checked: its issuer is away"
+            wait = str(max(1, round(self._oauth.refetch))).encode()
+            raise RefusedError(503, "issuer", text, (b"retry-after", wait)) from None
+
+    def _challenge(self, error: str = "", text: str = "") -> tuple[bytes, bytes]:
+        """Return the header that tells a client how to come back."""
+        scopes = " ".join(self._oauth.scopes)
+        # A request without a token is told of no error: RFC 6750, section 3.1.
+        parts = {
+            "error": error,
+            "error_description": text.replace("`", ""),
+            "scope": scopes,
+            "resource_metadata": self._address,
+        }
+        said = ", ".join(f'{key}="{value}"' for key, value in parts.items() if value)
+        return b"www-authenticate", f"Bearer {said}".encode("ascii")
+
+
+def _metadata(oauth: OAuthSettings) -> bytes:
+    scopes = {"scopes_supported": list(oauth.scopes)} if oauth.scopes else {}
+    return compact(
+        {
+            "resource": oauth.resource,
+            "authorization_servers": [oauth.issuer],
+            "bearer_methods_supported": ["header"],
+            **scopes,
+        }
+    ).encode()
