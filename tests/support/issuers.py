@@ -21,6 +21,11 @@ RESOURCE = "http://127.0.0.1:8765/mcp"
 
 
 @cache
+def _rsa_key(number: int) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(65537, 2048)
+
+
+@cache
 def private_key(algorithm: str, number: int = 0) -> Any:
     """A key for an algorithm; the same one for the same number."""
     if algorithm.startswith("ES"):
@@ -28,7 +33,7 @@ def private_key(algorithm: str, number: int = 0) -> Any:
         return ec.generate_private_key(curve())
     if algorithm == "EdDSA":
         return ed25519.Ed25519PrivateKey.generate()
-    return rsa.generate_private_key(65537, 2048)
+    return _rsa_key(number)
 
 
 def public_jwk(key: Any, **more: Any) -> dict[str, Any]:

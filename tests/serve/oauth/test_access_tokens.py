@@ -258,7 +258,7 @@ def test_scopes_and_groups_are_worth_what_the_configuration_says(made: Issuer) -
     guard = door(made, grants=(READERS, WRITERS), claims=("scope", "scp", "groups", "a.roles"))
 
     def worth(**claims: Any) -> Any:
-        return ask(guard, made.token(**{"scope": None, **claims})).json()[1:3]
+        return ask(guard, made.token(scope=claims.pop("scope", None), **claims)).json()[1:3]
 
     assert worth(scope="openid readers") == [["@github"], True]
     assert worth(scp=["writers"]) == [["@github", "@jira"], False]

@@ -33,8 +33,8 @@ from toolfold.serve.http.customs import (
 )
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
+from toolfold.serve.http.refusal import RefusedError as _Refusal
 from toolfold.serve.http.request_headers import headers_of
-from toolfold.serve.oauth.protected_resource import RefusedError
 from toolfold.serve.principals import Principal, TokenTable, bind, local_principal
 
 if TYPE_CHECKING:
@@ -49,11 +49,6 @@ _ONE_MORE = 0.1
 its answer may ask one thing more, as for the list of tools."""
 
 _TOLD_AT_MOST = 100
-_METADATA = (
-    (b"content-type", b"application/json"),
-    (b"cache-control", b"max-age=300"),
-    (b"x-content-type-options", b"nosniff"),
-)
 _NAME = re.compile(r"[0-9a-z._:%-]+\Z")
 _PORTS = {"http": 80, "https": 443}
 
@@ -130,17 +125,6 @@ class Origins:
         if origin is None:
             return False
         return origin in self._allowed or (is_loopback(origin[1]) and origin[2] == port)
-
-
-class _Refusal(Exception):
-    def __init__(
-        self, status: int, reason: str, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.text = text
-        self.headers = headers
 
 
 class Guard:
@@ -251,8 +235,9 @@ class Guard:
             if scope["method"] == "OPTIONS":
                 await _respond(send, 204, b"", self._preflight())
                 return
-            if (page := self._metadata(scope)) is not None:
-                await _respond(send, 200, page, _METADATA)
+            oauth = self._doorkeeper.oauth
+            if oauth is not None and (page := oauth.page(scope)) is not None:
+                await _respond(send, 200, *page)
                 return
             principal = await self._check_caller(scope)
             bind(scope, principal)
@@ -349,11 +334,6 @@ class Guard:
             raise _Refusal(403, "origin", "this origin may not ask")
         return _for_page(send, origins[0], self._customs.shown_headers)
 
-    def _metadata(self, scope: AsgiScope) -> bytes | None:
-        """Return where a client gets its token, if that is what it asks for."""
-        oauth = self._doorkeeper.oauth
-        return oauth.page(scope["path"]) if oauth and scope["method"] == "GET" else None
-
     async def _check_caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
         needs_no_token = self._doorkeeper.is_open or self._customs.is_public(scope)
@@ -392,10 +372,7 @@ class Guard:
             return principal
         if self._doorkeeper.oauth is None:
             raise _Refusal(401, "token", "a token is needed", ((b"www-authenticate", b"Bearer"),))
-        try:
-            return await self._doorkeeper.oauth.admit(tokens)
-        except RefusedError as error:
-            raise _Refusal(error.status, error.reason, str(error), error.headers) from None
+        return await self._doorkeeper.oauth.admit(tokens)
 
     async def _check_body(self, scope: AsgiScope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""

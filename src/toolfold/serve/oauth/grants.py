@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from toolfold._json_values import Json, is_array, is_mapping
 from toolfold.config.oauth_settings import Grant, OAuthSettings
 from toolfold.scope import Scope
-from toolfold.serve.oauth.access_tokens import BadTokenError
+from toolfold.serve.oauth.bearer_tokens import BadTokenError
 from toolfold.serve.principals import DEFAULT_TENANT, Principal
 
 __all__ = ["PREFIX", "NoGrantError", "granted"]

@@ -6,12 +6,13 @@ that gives tokens. Everybody may read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolfold._json_values import compact
-from toolfold.serve.oauth.access_tokens import AccessTokens, BadTokenError
+from toolfold.serve.http.refusal import RefusedError
+from toolfold.serve.oauth.bearer_tokens import BadTokenError, BearerTokens
 from toolfold.serve.oauth.grants import PREFIX, NoGrantError, granted
 from toolfold.serve.oauth.issuer_documents import IssuerAwayError, IssuerDocuments
 from toolfold.serve.oauth.signing_keys import SigningKeys
@@ -21,21 +22,16 @@ if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings
     from toolfold.serve.principals import Principal
 
-__all__ = ["METADATA_PATH", "ProtectedResource", "RefusedError"]
+__all__ = ["METADATA_PATH", "ProtectedResource"]
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 """Where the metadata are; and below it, under the resource's own path."""
 
-
-class RefusedError(Exception):
-    """A request is turned away; its text says why."""
-
-    def __init__(self, status: int, reason: str, text: str, *headers: tuple[bytes, bytes]) -> None:
-        super().__init__(text)
-        self.status = status
-        self.reason = reason
-        """Why, in one word."""
-        self.headers = headers
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"max-age=300"),
+    (b"x-content-type-options", b"nosniff"),
+)
 
 
 class ProtectedResource:
@@ -54,7 +50,7 @@ class ProtectedResource:
     def __init__(
         self,
         oauth: OAuthSettings,
-        tokens: AccessTokens,
+        tokens: BearerTokens,
         *,
         read_only: bool = False,
         rate_limit: int = 0,
@@ -79,14 +75,17 @@ class ProtectedResource:
         keys = SigningKeys(documents.keys, again=oauth.refetch)
         return cls(
             oauth,
-            AccessTokens(oauth, keys),
+            BearerTokens(oauth, keys),
             read_only=settings.read_only,
             rate_limit=settings.rate_limit,
         )
 
-    def page(self, path: str) -> bytes | None:
-        """Return the metadata, where they are at a path."""
-        return self._metadata if path in self._pages else None
+    def page(
+        self, scope: Mapping[str, Any]
+    ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]] | None:
+        """Return the metadata and their headers, where a request asks for them."""
+        is_asked = scope["method"] == "GET" and scope["path"] in self._pages
+        return (self._metadata, _HEADERS) if is_asked else None
 
     async def admit(self, tokens: Iterable[str]) -> Principal:
         """Return whose token a request carries.
@@ -96,7 +95,7 @@ class ProtectedResource:
         """
         token = next((each for each in tokens if each), None)
         if token is None:
-            raise RefusedError(401, "token", "a token is needed", self._challenge())
+            raise RefusedError(401, "token", "a token is needed", (self._challenge(),))
         try:
             claims = await self._tokens.claims(token)
             return granted(
@@ -104,15 +103,15 @@ class ProtectedResource:
             )
         except BadTokenError as error:
             challenge = self._challenge("invalid_token", str(error))
-            raise RefusedError(401, "token", str(error), challenge) from None
+            raise RefusedError(401, "token", str(error), (challenge,)) from None
         except NoGrantError:
             text = "the token has no scope and no group that is served here"
             challenge = self._challenge("insufficient_scope", text)
-            raise RefusedError(403, "scope", text, challenge) from None
+            raise RefusedError(403, "scope", text, (challenge,)) from None
         except IssuerAwayError:
             text = "the token cannot be checked: its issuer is away"
             wait = str(max(1, round(self._oauth.refetch))).encode()
-            raise RefusedError(503, "issuer", text, (b"retry-after", wait)) from None
+            raise RefusedError(503, "issuer", text, ((b"retry-after", wait),)) from None
 
     def _challenge(self, error: str = "", text: str = "") -> tuple[bytes, bytes]:
         """Return the header that tells a client how to come back."""

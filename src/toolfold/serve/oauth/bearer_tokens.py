@@ -16,7 +16,7 @@ from toolfold.serve.oauth.signing_keys import SigningKeys
 if TYPE_CHECKING:
     from jwt import PyJWK
 
-__all__ = ["AccessTokens", "BadTokenError"]
+__all__ = ["BadTokenError", "BearerTokens"]
 
 LONGEST = 16 * 1024
 """How long a token may be, in characters: a longer one is not read at all."""
@@ -35,7 +35,7 @@ class BadTokenError(Exception):
     """A token is not taken; its text says why, in words of our own."""
 
 
-class AccessTokens:
+class BearerTokens:
     """Checks access tokens.
 
     Args:
