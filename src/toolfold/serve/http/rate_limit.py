@@ -79,6 +79,11 @@ class Rates:
         self._clock = clock
         self._buckets: dict[str, Bucket] = {}
 
+    @property
+    def kept(self) -> int:
+        """How many are kept."""
+        return len(self._buckets)
+
     def take(self, name: str, per_minute: int) -> int:
         """Admit a request and return 0, or return the nanoseconds until one is admitted.
 
