@@ -32,6 +32,7 @@ import picture
 
 import toolfold
 from toolfold.cli import main
+from toolfold.config.oauth_settings import Grant, OAuthSettings
 from toolfold.config.proxy_settings import ProxySettings, Upstream
 from toolfold.config.serve_settings import ServeSettings, Token
 from toolfold.config.server_entries import ENV_FILE
@@ -170,6 +171,8 @@ KEYS_OF = {
     MemorySettings: "[Settings](settings.md#the-memory-block)",
     ServeSettings: "[The gateway's configuration](gateway.md#how-to-serve)",
     Token: "[The gateway's configuration](gateway.md#tokens)",
+    OAuthSettings: "[The gateway's configuration](gateway.md#access-tokens-of-an-issuer)",
+    Grant: "[The gateway's configuration](gateway.md#grants)",
     ProxySettings: "[The proxy's configuration](gateway.md#the-proxy)",
     Upstream: "[The proxy's configuration](gateway.md#upstreams)",
     ClientCredentials: "[The gateway's configuration](gateway.md#access-tokens)",
@@ -281,6 +284,15 @@ REFERENCES = {
 }
 
 
+BLOCKS_AT: Mapping[type, str] = {
+    Token: "tokens",
+    OAuthSettings: "access-tokens-of-an-issuer",
+    Grant: "grants",
+    Upstream: "upstreams",
+}
+"""Where the keys of a block within a block stand."""
+
+
 def _gateway() -> str:
     lines = [
         "# The gateway's configuration",
@@ -329,6 +341,13 @@ def _gateway() -> str:
         "Keys of each entry of `serve.tokens`. What they are for is in "
         "[Who may what](../guides/gateway-access.md).",
         *_key_entries(Token, "serve.tokens."),
+        "## Access tokens of an issuer",
+        "Keys of the block `serve.oauth`. What it is for is in "
+        "[Who may what](../guides/gateway-access.md#oauth).",
+        *_key_entries(OAuthSettings, "serve.oauth."),
+        "## Grants",
+        "Keys of each entry of `serve.oauth.grants`.",
+        *_key_entries(Grant, "serve.oauth.grants."),
         "## The proxy",
         "Keys of the block `proxy`, for `toolfold proxy` and `toolfold run`. Who may ask, how "
         "often and from where stands under `serve`, but for the tokens, which are its own. How to "
@@ -359,9 +378,9 @@ def _key_entries(cls: Any, prefix: str, keys: Collection[str] | None = None) -> 
             continue
         yield f"### `{prefix}{key}`"
         yield item.meaning
-        if item.kind.name == "blocks":
-            where = "upstreams" if item.kind.type is Upstream else "tokens"
-            yield f"Its keys are [{'below' if prefix == 'serve.' else 'here'}](#{where})."
+        if item.kind.type is not None:
+            where = BLOCKS_AT[item.kind.type]
+            yield f"Its keys are [{'here' if prefix == 'proxy.' else 'below'}](#{where})."
             continue
         yield f"- Takes: {_kind(item.kind)}"
         yield f"- Default: `{_default(item)}`"

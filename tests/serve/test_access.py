@@ -617,6 +617,18 @@ def test_no_limit_is_no_limit() -> None:
     assert [Rates(lambda: 0).take("a", 0) for _ in range(1000)] == [0] * 1000
 
 
+def test_however_many_people_ask_only_those_who_asked_lately_are_kept() -> None:
+    now = 0
+    rates = Rates(lambda: now)
+    for number in range(30_000):
+        now += 100_000_000
+        assert rates.take(f"oauth:{number}", 60) == 0
+    assert rates.kept <= 10_000
+
+    assert [rates.take("a", 60) for _ in range(10)] == [0] * 10
+    assert rates.take("a", 60) > 0
+
+
 # ---- with the protocol library behind the door
 
 

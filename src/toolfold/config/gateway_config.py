@@ -255,7 +255,12 @@ def read_serve(block: Place) -> ServeSettings:
         ConfigError: A key is unknown, or a value cannot be used.
     """
     refuse_tokens(block, "serve")
-    return read_block(ServeSettings, block, "serve.")
+    serve = read_block(ServeSettings, block, "serve.")
+    oauth = block.pairs("`serve`").get("oauth")
+    if oauth is not None and serve.oauth is None:
+        # Whoever wrote the key means to let nobody in without a token.
+        raise ConfigError(f"`serve.oauth` is empty{oauth.where}", hint="give it an `issuer`")
+    return serve
 
 
 def refuse_tokens(block: Place, name: str) -> None:

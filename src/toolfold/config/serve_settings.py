@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from toolfold.config.oauth_settings import OAuthSettings
 from toolfold.errors import ConfigError
 from toolfold.settings.declared import check_fields, setting
 
@@ -107,6 +108,9 @@ class ServeSettings:
         false="off",
     )
     tokens: tuple[Token, ...] = setting((), "Who may ask over HTTP; a list of blocks.")
+    oauth: OAuthSettings | None = setting(
+        None, "Whose access tokens are taken beside `tokens`; a block of its own."
+    )
     read_only: bool = setting(
         False, "Whether only tools that say they change nothing exist, for everybody."
     )

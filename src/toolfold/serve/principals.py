@@ -23,12 +23,16 @@ from toolfold.tool import Tool
 
 if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings, Token
+    from toolfold.serve.oauth.protected_resource import ProtectedResource
 
 __all__ = ["LOCAL", "NOBODY", "Principal", "TokenTable", "local_principal", "principal_of"]
 
 SHORTEST_TOKEN = 16
 _LONGEST_TOKEN = 4096
 _KEY = "toolfold.principal"
+
+DEFAULT_TENANT = "default"
+"""The tenant of whoever is nobody's in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,9 @@ class Principal:
 
     watches: bool = False
     """Whether it may read `/metrics`, which names servers and tools whoever may use them."""
+
+    tenant: str = DEFAULT_TENANT
+    """Whose it is, among those who share a deployment."""
 
     def admits(self, tool: Tool) -> bool:
         """Whether the tool exists for this principal."""
@@ -102,12 +109,19 @@ class TokenTable:
 
     Args:
         entries: Pairs of a token's SHA-256 digest and its principal.
+        oauth: Knows those who have an issuer's access token; None where no issuer is named.
 
     Raises:
         ConfigError: Two principals have the same token or the same name.
     """
 
-    def __init__(self, entries: Iterable[tuple[bytes, Principal]] = ()) -> None:
+    def __init__(
+        self,
+        entries: Iterable[tuple[bytes, Principal]] = (),
+        oauth: ProtectedResource | None = None,
+    ) -> None:
+        self.oauth = oauth
+        """Knows those who have an issuer's access token, where one is named."""
         self._entries = tuple(_Entry(digest, principal) for digest, principal in entries)
         names: dict[str, bytes] = {}
         owners: dict[bytes, str] = {}
@@ -125,6 +139,11 @@ class TokenTable:
                     f"the tokens {owners[entry.digest]!r} and {name!r} are the same",
                     hint="make a token for each, for example with `openssl rand -hex 32`",
                 )
+            if oauth is not None and name.startswith(oauth.prefix):
+                raise ConfigError(
+                    f"the token {name!r} is named like somebody whom the issuer knows",
+                    hint=f"give it a name that does not begin with `{oauth.prefix}`",
+                )
             names[name] = entry.digest
             owners[entry.digest] = name
 
@@ -133,22 +152,34 @@ class TokenTable:
 
     @classmethod
     def of(
-        cls, settings: ServeSettings, environment: Mapping[str, str] | None = None
+        cls,
+        settings: ServeSettings,
+        environment: Mapping[str, str] | None = None,
+        before: TokenTable | None = None,
     ) -> TokenTable:
         """Return the doorkeeper that the settings describe.
+
+        Args:
+            settings: The settings.
+            environment: Holds tokens that the settings name.
+            before: The one so far, where there is one: an issuer's keys stay known.
 
         Raises:
             ConfigError: A token is missing from the environment, too short or doubled.
         """
+        from toolfold.serve.oauth.protected_resource import ProtectedResource
+
         variables = os.environ if environment is None else environment
-        return cls(
+        entries = [
             (_digest(token, variables), _principal(token, settings)) for token in settings.tokens
-        )
+        ]
+        known = None if before is None else before.oauth
+        return cls(entries, ProtectedResource.of(settings, known))
 
     @property
     def is_open(self) -> bool:
-        """Whether there are no tokens, so that nobody is asked for one."""
-        return not self._entries
+        """Whether there are no tokens and no issuer of any, so that nobody is asked for one."""
+        return not self._entries and self.oauth is None
 
     def named(self, name: str) -> Principal | None:
         """Return who has a name, or None."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from toolfold.errors import ConfigError
 from toolfold.settings.check import check, suggestion
-from toolfold.settings.declared import declared, flat
+from toolfold.settings.declared import Declared, declared, flat
 from toolfold.settings.file import Given, Place
 
 __all__ = ["checked", "given_in", "read_block"]
@@ -28,10 +28,17 @@ def read_block(cls: type[T], block: Place, prefix: str, **more: Any) -> T:
         ConfigError: A key is unknown or a value cannot be used.
     """
     values: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
     for key, given in given_in(cls, block, prefix):
         value = checked(cls, key, given, prefix)
-        values[declared(cls)[key].name] = value
+        outer = key.rpartition(".")[0]
+        if outer:
+            inner.setdefault(outer, {})[flat(cls)[key].name] = value
+        else:
+            values[declared(cls)[key].name] = value
     try:
+        for outer, own in inner.items():
+            values[declared(cls)[outer].name] = _made(declared(cls)[outer], own)
         return cls(**more, **values)
     except ConfigError as error:
         raise ConfigError(f"{error.message}{block.where}", hint=error.hint) from None
@@ -80,6 +87,11 @@ def checked(cls: type, key: str, given: Given, prefix: str = "") -> Any:
         return check(f"{prefix}{key}", given.value, known[key].kind)
     except ConfigError as error:
         raise ConfigError(f"{error.message}{given.where}", hint=error.hint) from None
+
+
+def _made(item: Declared, values: Mapping[str, Any]) -> Any:
+    assert item.kind.type is not None
+    return item.kind.type(**values)
 
 
 def _blocks(cls: type, place: Place, prefix: str) -> Iterator[Any]:

@@ -56,7 +56,7 @@ class GatewayDoor:
         Raises:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
-        rules = DoorRules.of(config.serve, self._host)
+        rules = DoorRules.of(config.serve, self._host, before=self._guard.rules)
         return lambda: self._keep_to(rules)
 
     def _keep_to(self, rules: DoorRules) -> None:

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +32,7 @@ from toolfold.serve.http.customs import (
 )
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
+from toolfold.serve.http.refusal import RefusedError as _Refusal
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import (
     ADMIN,
@@ -60,17 +61,6 @@ _ADMIN_RATE = 600
 """Requests a minute for the admin, and for who guesses at their token."""
 
 
-class _Refusal(Exception):
-    def __init__(
-        self, status: int, reason: str, text: str, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.text = text
-        self.headers = headers
-
-
 @dataclass(frozen=True, slots=True)
 class DoorRules:
     """Whom a door lets in, and with what. A door may be given others while it is open."""
@@ -97,15 +87,24 @@ class DoorRules:
     """Knows the admin by their token; None where there is none."""
 
     @classmethod
-    def of(cls, settings: ServeSettings, host: str, block: str = "serve") -> DoorRules:
-        """Return what the settings say, for a door at a host.
+    def of(
+        cls,
+        settings: ServeSettings,
+        host: str,
+        block: str = "serve",
+        before: DoorRules | None = None,
+    ) -> DoorRules:
+        """Return what the settings say, for a door at a host; an issuer is that of the start.
 
         Raises:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
+        if before is not None:
+            oauth = before.doorkeeper.oauth
+            settings = replace(settings, oauth=None if oauth is None else oauth.settings)
         check_bind(host, settings, block)
         return cls(
-            TokenTable.of(settings),
+            TokenTable.of(settings, before=None if before is None else before.doorkeeper),
             Hosts(host, settings.allowed_hosts),
             Origins(settings.allowed_origins),
             local_principal(settings),
@@ -235,7 +234,11 @@ class Guard:
             if scope["method"] == "OPTIONS":
                 await _respond(send, 204, b"", self._preflight())
                 return
-            principal = self._check_caller(scope)
+            oauth = self.rules.doorkeeper.oauth
+            if oauth is not None and (page := oauth.page(scope)) is not None:
+                await _respond(send, 200, *page)
+                return
+            principal = await self._check_caller(scope)
             bind(scope, principal)
             self._customs.admit(scope, principal)
             self._check_closing(scope)
@@ -340,13 +343,13 @@ class Guard:
             raise _Refusal(403, "origin", "this origin may not ask")
         return _for_page(send, origins[0], self._customs.shown_headers)
 
-    def _check_caller(self, scope: AsgiScope) -> Principal:
+    async def _check_caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
         admin_path = self._customs.admin_path
         if admin_path is not None and scope["path"].startswith(admin_path):
             return self._admin(scope)
         needs_no_token = self.rules.doorkeeper.is_open or self._customs.is_public(scope)
-        principal = self.rules.local if needs_no_token else self._owner(scope)
+        principal = self.rules.local if needs_no_token else await self._owner(scope)
         if scope["path"] == self._customs.metrics_path and not principal.watches:
             raise _Refusal(404, "path", "not found")
         if scope["method"] == "POST":
@@ -385,15 +388,17 @@ class Guard:
             text = f"too many {error.what}"
             raise _Refusal(429, error.what, text, ((b"retry-after", b"5"),)) from None
 
-    def _owner(self, scope: AsgiScope) -> Principal:
-        # Clients that get a 401 look here for a way to log in. There is none.
+    async def _owner(self, scope: AsgiScope) -> Principal:
+        # Clients that get a 401 look here for a way to log in. There is no other than `page`.
         if scope["path"].startswith("/.well-known/"):
             raise _Refusal(404, "path", "not found")
-        found = map(self.rules.doorkeeper.admit, self._customs.tokens(scope))
-        principal = next(filter(None, found), None)
-        if principal is None:
+        tokens = list(self._customs.tokens(scope))
+        principal = next(filter(None, map(self.rules.doorkeeper.admit, tokens)), None)
+        if principal is not None:
+            return principal
+        if self.rules.doorkeeper.oauth is None:
             raise _Refusal(401, "token", "a token is needed", ((b"www-authenticate", b"Bearer"),))
-        return principal
+        return await self.rules.doorkeeper.oauth.admit(tokens)
 
     async def _check_body(self, scope: AsgiScope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""

@@ -26,6 +26,7 @@ Clock = Callable[[], int]
 
 _MINUTE = 60_000_000_000
 _LEAST_BURST = 10
+_BUCKETS = 10_000
 
 
 class TooLargeError(Exception):
@@ -62,6 +63,10 @@ class Bucket:
         self._full = full + interval
         return 0
 
+    def is_full(self, now: int) -> bool:
+        """Whether it is as it was at first."""
+        return self._full is None or self._full <= now
+
 
 class Rates:
     """A bucket for each principal that has a limit.
@@ -74,6 +79,11 @@ class Rates:
         self._clock = clock
         self._buckets: dict[str, Bucket] = {}
 
+    @property
+    def kept(self) -> int:
+        """How many are kept."""
+        return len(self._buckets)
+
     def take(self, name: str, per_minute: int) -> int:
         """Admit a request and return 0, or return the nanoseconds until one is admitted.
 
@@ -83,10 +93,18 @@ class Rates:
         if per_minute <= 0:
             return 0
         bucket = self._buckets.get(name)
+        if bucket is None and len(self._buckets) >= _BUCKETS:
+            self._forget_full()
         if bucket is None or bucket.per_minute != per_minute:
             burst = max(min(per_minute, _LEAST_BURST), per_minute // 6)
             bucket = self._buckets[name] = Bucket(per_minute, burst)
         return bucket.take(self._clock())
+
+    def _forget_full(self) -> None:
+        """Let go of the buckets that are as new; there may be more people than tokens."""
+        now = self._clock()
+        kept = {name: bucket for name, bucket in self._buckets.items() if not bucket.is_full(now)}
+        self._buckets = kept
 
 
 async def read_within(receive: Receive, limit: int, declared: int | None) -> Receive:

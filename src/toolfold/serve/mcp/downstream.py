@@ -244,6 +244,9 @@ class Downstream:
             connection.state[_STATE] = client
             self._gateway.joined(client)
             connection.exit_stack.push_async_callback(self._gateway.left, client)
+        elif context.request is not None:
+            # The next access token of the same person may be worth less, or more.
+            client.principal = self._principal(context)
         return client
 
     async def _noted(self, context: Context, call_next: CallNext) -> HandlerResult:

@@ -1,0 +1,149 @@
+"""The gateway as a protected resource: its metadata, whom it lets in, and what a refusal says.
+
+RFC 9728: whoever is refused is told where the metadata are, and the metadata name the issuer
+that gives tokens. Everybody may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from toolfold._json_values import compact
+from toolfold.serve.http.refusal import RefusedError
+from toolfold.serve.oauth.bearer_tokens import BadTokenError, BearerTokens
+from toolfold.serve.oauth.grants import PREFIX, NoGrantError, granted
+from toolfold.serve.oauth.issuer_documents import IssuerAwayError, IssuerDocuments
+from toolfold.serve.oauth.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from toolfold.config.oauth_settings import OAuthSettings
+    from toolfold.config.serve_settings import ServeSettings
+    from toolfold.serve.principals import Principal
+
+__all__ = ["METADATA_PATH", "ProtectedResource"]
+
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+"""Where the metadata are; and below it, under the resource's own path."""
+
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"max-age=300"),
+    (b"x-content-type-options", b"nosniff"),
+)
+
+
+class ProtectedResource:
+    """Knows the bearers of an issuer's access tokens.
+
+    Args:
+        oauth: Whose tokens are taken.
+        tokens: Checks them.
+        read_only: Whether nobody may change anything.
+        rate_limit: Requests a minute for each bearer.
+    """
+
+    prefix = PREFIX
+    """What the names of those begin with whom it knows."""
+
+    def __init__(
+        self,
+        oauth: OAuthSettings,
+        tokens: BearerTokens,
+        *,
+        read_only: bool = False,
+        rate_limit: int = 0,
+    ) -> None:
+        self._oauth = oauth
+        self._tokens = tokens
+        self._read_only = read_only
+        self._rate_limit = rate_limit
+        parts = urlsplit(oauth.resource)
+        path = parts.path.rstrip("/")
+        self._pages = frozenset({METADATA_PATH, METADATA_PATH + path})
+        self._address = f"{parts.scheme}://{parts.netloc}{METADATA_PATH}{path}"
+        self._metadata = _metadata(oauth)
+
+    @classmethod
+    def of(
+        cls, settings: ServeSettings, before: ProtectedResource | None = None
+    ) -> ProtectedResource | None:
+        """Return what the settings describe; None where they name no issuer.
+
+        Args:
+            settings: The settings.
+            before: What knew the bearers so far: the keys of the same issuer stay known.
+        """
+        oauth = settings.oauth
+        if oauth is None:
+            return None
+        if before is not None and before.settings == oauth:
+            tokens = before._tokens
+        else:
+            documents = IssuerDocuments(oauth.issuer, oauth.jwks_uri)
+            tokens = BearerTokens(oauth, SigningKeys(documents.keys, again=oauth.refetch))
+        return cls(oauth, tokens, read_only=settings.read_only, rate_limit=settings.rate_limit)
+
+    @property
+    def settings(self) -> OAuthSettings:
+        """Whose tokens are taken."""
+        return self._oauth
+
+    def page(
+        self, scope: Mapping[str, Any]
+    ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]] | None:
+        """Return the metadata and their headers, where a request asks for them."""
+        is_asked = scope["method"] == "GET" and scope["path"] in self._pages
+        return (self._metadata, _HEADERS) if is_asked else None
+
+    async def admit(self, tokens: Iterable[str]) -> Principal:
+        """Return whose token a request carries.
+
+        Raises:
+            RefusedError: It carries none that is taken, or one without a grant.
+        """
+        token = next((each for each in tokens if each), None)
+        if token is None:
+            raise RefusedError(401, "token", "a token is needed", (self._challenge(),))
+        try:
+            claims = await self._tokens.claims(token)
+            return granted(
+                claims, self._oauth, read_only=self._read_only, rate_limit=self._rate_limit
+            )
+        except BadTokenError as error:
+            challenge = self._challenge("invalid_token", str(error))
+            raise RefusedError(401, "token", str(error), (challenge,)) from None
+        except NoGrantError:
+            text = "the token has no scope and no group that is served here"
+            challenge = self._challenge("insufficient_scope", text)
+            raise RefusedError(403, "scope", text, (challenge,)) from None
+        except IssuerAwayError:
+            text = "the token cannot be checked: its issuer is away"
+            wait = str(max(1, round(self._oauth.refetch))).encode()
+            raise RefusedError(503, "issuer", text, ((b"retry-after", wait),)) from None
+
+    def _challenge(self, error: str = "", text: str = "") -> tuple[bytes, bytes]:
+        """Return the header that tells a client how to come back."""
+        scopes = " ".join(self._oauth.scopes)
+        # A request without a token is told of no error: RFC 6750, section 3.1.
+        parts = {
+            "error": error,
+            "error_description": text.replace("`", ""),
+            "scope": scopes,
+            "resource_metadata": self._address,
+        }
+        said = ", ".join(f'{key}="{value}"' for key, value in parts.items() if value)
+        return b"www-authenticate", f"Bearer {said}".encode("ascii")
+
+
+def _metadata(oauth: OAuthSettings) -> bytes:
+    scopes = {"scopes_supported": list(oauth.scopes)} if oauth.scopes else {}
+    return compact(
+        {
+            "resource": oauth.resource,
+            "authorization_servers": [oauth.issuer],
+            "bearer_methods_supported": ["header"],
+            **scopes,
+        }
+    ).encode()
