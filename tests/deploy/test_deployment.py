@@ -71,7 +71,7 @@ def _gateways() -> list[Any]:
 
 def _configurations(folder: Path) -> Iterator[GatewayConfig]:
     in_cluster = _read("kubernetes", "configuration.yaml")["data"]["toolfold.yaml"]
-    for text in ((DEPLOY / "toolfold.yaml").read_text(encoding="utf-8"), in_cluster):
+    for text in ((DEPLOY / "gateway" / "toolfold.yaml").read_text(encoding="utf-8"), in_cluster):
         file = folder / "toolfold.yaml"
         file.write_text(text, encoding="utf-8")
         yield load_gateway(file, environ={})
@@ -120,9 +120,7 @@ def test_what_the_image_copies_and_what_compose_mounts_is_there() -> None:
 def test_the_configurations_are_ours_and_serve_nobody_without_a_token(tmp_path: Path) -> None:
     for config in _configurations(tmp_path):
         names = {token.env for token in config.serve.tokens}
-        environ = dict.fromkeys(names, "a token of sixteen or more")
         assert names == {"TEAM_A_TOKEN", "TEAM_B_TOKEN", "METRICS_TOKEN"}
-        assert environ
         assert not config.serve.watch
         assert Hosts("0.0.0.0", config.serve.allowed_hosts).admit(NAME)
         assert not Hosts("0.0.0.0", config.serve.allowed_hosts).admit("elsewhere.example")
