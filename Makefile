@@ -210,8 +210,9 @@ DEPLOY_READY := $(DEPLOY)/.ready
 
 .PHONY: deploy-lint clean-deploy
 
-deploy-lint: $(DEPLOY_READY)  ## the files of deploy/: manifests by the schemas of Kubernetes; the others where their programs are installed
+deploy-lint: $(DEPLOY_READY)  ## the files of deploy/: manifests and the compose file by their schemas; the others where their programs are installed
 	$(DEPLOY)/bin/kubernetes-validate --strict $(filter-out %/kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml))
+	$(DEPLOY)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose/compose.yaml
 	@if command -v systemd-analyze > /dev/null; then \
 		sed 's#/opt/toolfold/bin/toolfold#/bin/true#' deploy/systemd/toolfold.service > $(DEPLOY)/toolfold.service \
 		&& systemd-analyze verify $(DEPLOY)/toolfold.service \
