@@ -205,3 +205,31 @@ $(WORKFLOWS_READY): release/package.json
 	mkdir -p $(WORKFLOWS)
 	cp release/package.json $(WORKFLOWS)/
 	if command -v npm > /dev/null && $(NPM) --prefix $(WORKFLOWS); then touch $@; fi
+
+# ---- deployment: what stands in deploy/
+
+DEPLOY := .deploy
+DEPLOY_READY := $(DEPLOY)/.ready
+
+.PHONY: deploy-lint clean-deploy
+
+deploy-lint: $(DEPLOY_READY)  ## the files of deploy/: manifests and the compose file by their schemas; the others where their programs are installed
+	$(DEPLOY)/bin/kubernetes-validate --strict $(filter-out %/kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml))
+	$(DEPLOY)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose/compose.yaml
+	@if command -v systemd-analyze > /dev/null; then \
+		sed 's#/opt/toolfold/bin/toolfold#/bin/true#' deploy/systemd/toolfold.service > $(DEPLOY)/toolfold.service \
+		&& systemd-analyze verify $(DEPLOY)/toolfold.service \
+		&& systemd-analyze security --no-pager --offline=true --threshold=20 $(DEPLOY)/toolfold.service > $(DEPLOY)/security.txt; \
+		held=$$?; tail -n 1 $(DEPLOY)/security.txt; exit $$held; \
+	else echo "skipped: the unit needs systemd-analyze"; fi
+	@if command -v caddy > /dev/null; then GATEWAY_NAME=gateway.example.com caddy validate --adapter caddyfile --config deploy/compose/Caddyfile; else echo "skipped: the Caddyfile needs caddy"; fi
+	@if command -v promtool > /dev/null; then promtool check rules deploy/prometheus/rules.yaml; else echo "skipped: the alerts need promtool"; fi
+
+clean: clean-deploy
+clean-deploy:
+	rm -rf $(DEPLOY)
+
+$(DEPLOY_READY): deploy/requirements.txt
+	$(PYTHON) -m venv $(DEPLOY)
+	$(DEPLOY)/bin/python -m pip install --quiet --disable-pip-version-check --requirement deploy/requirements.txt
+	touch $(DEPLOY_READY)
