@@ -3,8 +3,8 @@
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
                                # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
-                               # statements, against, chaos, memory, remembered, inspector, trips,
-                               # beside
+                               # statements, against, chaos, memory, remembered, shared, inspector,
+                               # trips, beside
     python -m bench beside --peer minilm   # one peer of those that `beside` measures
     python -m bench page       # nothing but the page, from what was measured before
 
@@ -40,6 +40,7 @@ from bench.peers.peers import PEERS, Peer, PeerUnavailableError
 from bench.proxy import proxy
 from bench.results import FOLDER, keep, kept, now
 from bench.runtime import runtime
+from bench.shared import shared
 from bench.statements import statements
 from bench.tokens import conversation_rows, exact_counter, why_not_exact
 from bench.trips import trips
@@ -87,6 +88,7 @@ def main() -> None:
         "chaos": chaos,
         "memory": memory,
         "remembered": remembered,
+        "shared": shared,
         "inspector": inspector,
         "trips": trips,
     }
