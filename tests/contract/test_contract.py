@@ -225,6 +225,15 @@ def test_importing_toolfold_reads_nothing_that_only_a_search_or_a_settings_file_
     assert loaded == "[]"
 
 
+def test_a_gateway_starts_its_servers_before_it_reads_the_protocols_library() -> None:
+    loaded = python(
+        "import sys, toolfold.serve._run_gateway;"
+        "print([n for n in ('mcp', 'jwt', 'cryptography', 'starlette') if n in sys.modules])"
+    )
+
+    assert loaded == "[]"
+
+
 def test_what_is_read_when_first_asked_for_is_there_under_its_name() -> None:
     said = python(
         "import toolfold, toolfold.search, toolfold.settings;"

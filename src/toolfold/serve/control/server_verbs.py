@@ -17,7 +17,6 @@ from toolfold.serve.control.messages import ControlError
 from toolfold.serve.control.moments import moment
 from toolfold.serve.control.verb_arguments import number, text
 from toolfold.serve.observe.changes import ChangeLog
-from toolfold.sources.mcp._server_words import LINES_AT_MOST
 from toolfold.tool import Json
 
 if TYPE_CHECKING:
@@ -91,6 +90,9 @@ class ServerVerbs:
     async def logs(self, arguments: Mapping[str, Json]) -> Json:
         """Answer the last lines of a server's standard error."""
         name = self._named(arguments)
+        # The library beneath it is slow to import, and the first client is not kept waiting.
+        from toolfold.sources.mcp._server_words import LINES_AT_MOST
+
         wanted = number(arguments, "lines", default=50, high=LINES_AT_MOST)
         source = self._gateway.pool.upstreams.get(name)
         lines = () if source is None else source.lifecycle.words.lines

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.redact import Redactor
-from toolfold.serve.catalog.server_set import check_names
 from toolfold.serve.control.messages import ControlError
 from toolfold.serve.control.moments import moment
 from toolfold.serve.reload.config_file import ConfigFile
@@ -194,6 +193,9 @@ class Reloading:
         """Check all that can be refused, and return what takes a configuration up."""
         gateway = self._gateway
         config = taken_up(gateway.config, new)
+        # The protocol's library comes with it, and is imported after the servers were started.
+        from toolfold.serve.catalog.server_set import check_names
+
         check_names(config.servers, gateway.pool.others)
         apply_doors = [door.prepared(config) for door in gateway.doors]
         tokens = (os.environ.get(name, "") for name in config.serve.token_variables)
