@@ -41,7 +41,7 @@ from world import (
     tools_tokens,
 )
 
-from support.model_server import Raw, Received, event
+from support.model_server import Raw, Received
 from toolfold import EVERYTHING, Scope, Settings
 from toolfold.fold import fold
 from toolfold.tool import Tool
@@ -390,11 +390,12 @@ _REPORT = {"name": "forge__create_issue", "arguments": ISSUE}
 
 
 def _never(request: Received) -> Raw:
-    """Return a stream that begins and goes no further."""
-    delta = {"role": "assistant", "content": "I am"}
-    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "any"}
-    chunk["choices"] = [{"index": 0, "delta": delta, "finish_reason": None}]
-    return Raw([event(chunk)], then="hold")
+    """Return a stream that begins, with a comment, and goes no further.
+
+    A first word would come while the task is cancelled, and before 3.12 `asyncio.wait_for`, which
+    LangChain's client waits for words with, forgets a cancellation that meets its result.
+    """
+    return Raw([b": a moment\n\n"], then="hold")
 
 
 async def _answer(conversation: Conversation) -> str:
