@@ -173,7 +173,7 @@ def test_a_recorded_chat_is_read_turn_by_turn(page: Page, tmp_path: Path) -> Non
         page.locator(".bridge summary").first.click()
         expect(page.locator(".bridge pre").first).to_be_visible()
         expect(page.locator(".called a").first).to_have_text("create_calendar_event")
-        expect(page.locator(".turn").first).to_contain_text("found 2, used 1")
+        expect(page.locator(".turn").first).to_contain_text("found 5, used 1")
         assert serious(page) == []
 
 

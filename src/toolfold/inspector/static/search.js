@@ -88,9 +88,9 @@ export function searchView(main, page) {
     show(second, on ? knobs(page, state, "b_", changed, "Beside it") : null);
   };
   const compare = checkbox("Compare with another ranker, setting or catalog", Boolean(state.vs), (on) => {
-    changed("vs", on ? "1" : "");
     if (on && !KNOBS.some((name) => state[`b_${name}`])) Object.assign(state, firstBeside(page));
     beside(on);
+    changed("vs", on ? "1" : "");
   });
   show(
     main,
