@@ -159,6 +159,13 @@ def test_the_index_leads_to_every_page() -> None:
     assert [_id(p) for p in sorted(DOCS.rglob("*.md")) if p not in linked] == ["docs/index.md"]
 
 
+def test_the_sites_side_bar_leads_to_every_guide() -> None:
+    listed = _text(DOCS / "site" / "conf.py")
+    guides = sorted(path.stem for path in (DOCS / "guides").glob("*.md"))
+
+    assert [name for name in guides if f'"docs/guides/{name}"' not in listed] == []
+
+
 def test_every_promise_of_the_security_page_is_held_by_a_test_that_is_there() -> None:
     rows = [line for line in _text(SECURITY).splitlines() if line.startswith("| ")]
     promises = [row for row in rows if "`test_" in row]
