@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -50,11 +50,11 @@ def scopes(draw: st.DrawFn) -> Scope:
 
 
 @pytest.fixture(scope="module")
-def connection(empty_database: Callable[[], tuple[str, str]]) -> psycopg.Connection:
+def connection(empty_database: Callable[[], tuple[str, str]]) -> Iterator[psycopg.Connection]:
     owner, _ = empty_database()
-    opened = psycopg.connect(owner, autocommit=True)
-    migrate(opened, APP)
-    return opened
+    with psycopg.connect(owner, autocommit=True) as opened:
+        migrate(opened, APP)
+        yield opened
 
 
 @given(tool=tools(), scope=scopes())
