@@ -28,7 +28,7 @@ TYPES := types types-Windows types-Darwin
 # Tests start hundreds of processes: they find the package compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser pictures adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser pictures adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean cluster
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
