@@ -120,6 +120,15 @@ def test_a_tool_comes_back_as_it_went_in(address: str) -> None:
         assert list(catalog.tools()) == [strange]
 
 
+def test_a_tool_that_the_database_cannot_hold_is_named_and_costs_no_other(address: str) -> None:
+    with SharedCatalog(address) as catalog:
+        pushed = catalog.push([Tool("bad\0name"), Tool("one", source="a\0b"), *TOOLS[:3]])
+
+        assert pushed.refused == ("bad\0name", "one")
+        assert pushed.added == 3
+        assert catalog.search("bad\0name and more", 5) != []
+
+
 def test_a_push_writes_what_changed_and_nothing_else(address: str) -> None:
     with SharedCatalog(address) as catalog:
         first = catalog.push(TOOLS)

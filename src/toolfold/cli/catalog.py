@@ -81,6 +81,8 @@ def push(
     if as_json:
         options.print_json(pushed._asdict())
         return
+    for name in pushed.refused[:_NAMES_SHOWN]:
+        say(options.plain(f"warning: the database cannot hold {name!r}: rename it"), err=True)
     say(
         f"{pushed.added} added, {pushed.changed} changed, {pushed.removed} removed,"
         f" {pushed.same} as they were"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 __all__ = [
+    "FIELD_COUNT",
     "AllTools",
     "AskedText",
     "ToolEntry",
@@ -48,6 +49,9 @@ __all__ = [
     "name_terms",
     "version",
 ]
+
+FIELD_COUNT = len(FIELDS)
+"""How many fields of a tool are counted apart."""
 
 _SEPARATOR = "\n"
 
@@ -67,7 +71,7 @@ class ToolEntry:
         """Return the document as bytes, from which `unpacked` makes it again."""
         import numpy as np
 
-        lengths = np.array(self.document.lengths, dtype="<u2").tobytes()
+        lengths = np.array(self.document.lengths, dtype="<u4").tobytes()
         words = _SEPARATOR.join(self.document.terms).encode()
         return lengths + self.document.fields + self.document.counts + words
 
@@ -81,14 +85,14 @@ class ToolEntry:
         """
         import numpy as np
 
-        start = 2 * len(FIELDS)
+        start = 4 * len(FIELDS)
         fields, counts = start + count, start + 2 * count
         words = content[counts:].decode()
         return Document(
             tuple(words.split(_SEPARATOR)) if count else (),
             content[start:fields],
             content[fields:counts],
-            tuple(np.frombuffer(content[:start], dtype="<u2").tolist()),
+            tuple(np.frombuffer(content[:start], dtype="<u4").tolist()),
         )
 
 

@@ -38,7 +38,6 @@ COMMON_ROWS = 200_000
 READINGS = 8
 """How often a query is read anew because a reading asked for more words."""
 
-_FIELDS = 6
 _EF_SEARCH = 200
 
 
@@ -331,7 +330,8 @@ class _Engine:
 
     def by_letters(self, query: str) -> list[int]:
         """Return tools whose names hold the letters of a query, of which no word is known."""
-        words = [word for word in query.lower().split() if len(word) > 3][:4]
+        # PostgreSQL's text holds no zero.
+        words = [w for w in query.lower().split() if len(w) > 3 and "\0" not in w][:4]
         if not words:
             return []
         return self._ids("and lower(name) like any(%(words)s)", 40, words=[f"%{w}%" for w in words])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.search._columns import columns_of
 from toolfold.search.lexical import mean_lengths
-from toolfold.search.partial import ToolEntry, dimensions, entries, impacts, version
+from toolfold.search.partial import FIELD_COUNT, ToolEntry, dimensions, entries, impacts, version
 from toolfold.shared._rows import COLUMNS, entry_of, row_of
 from toolfold.shared._sums import Sums, apply
 from toolfold.tool import Tool
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 __all__ = ["CatalogChanges", "changes", "push_batch", "remove"]
-
-_FIELDS = 6
 
 
 class CatalogChanges(NamedTuple):
@@ -110,7 +108,7 @@ def _hold(
         "insert into toolfold.catalogs (tenant, made_by, lengths, filled, vector_sum, moment)"
         " values (%s, %s, %s, %s, %s, %s) on conflict do nothing",
         (
-            tenant, version(), [0] * _FIELDS, [0] * _FIELDS,
+            tenant, version(), [0] * FIELD_COUNT, [0] * FIELD_COUNT,
             np.zeros(size).tobytes(), np.zeros(size * size).tobytes(),
         ),
     )  # fmt: skip

@@ -14,12 +14,21 @@ from toolfold.tool import Json, Policy, Tool
 if TYPE_CHECKING:
     from pgvector import SparseVector
 
-__all__ = ["COLUMNS", "TERM_NUMBERS", "entry_of", "row_of", "sparse", "term_number", "tool_of"]
+__all__ = [
+    "COLUMNS",
+    "TERM_NUMBERS",
+    "entry_of",
+    "is_storable",
+    "row_of",
+    "sparse",
+    "term_number",
+    "tool_of",
+]
 
 TERM_NUMBERS = 1_000_000_000
 """How many numbers there are for terms: the most that a `sparsevec` has."""
 
-_FEWEST_TERMS_CUT = 16_000
+_TERMS_AT_MOST = 16_000
 """The most numbers that a `sparsevec` holds."""
 
 COLUMNS = (
@@ -43,7 +52,13 @@ def sparse(tenant: str, worth: Mapping[str, float]) -> SparseVector:
     from pgvector import SparseVector
 
     numbers = {term_number(tenant, term) - 1: value for term, value in worth.items()}
-    return SparseVector(dict(list(numbers.items())[:_FEWEST_TERMS_CUT]), TERM_NUMBERS)
+    return SparseVector(dict(list(numbers.items())[:_TERMS_AT_MOST]), TERM_NUMBERS)
+
+
+def is_storable(tool: Tool) -> bool:
+    """Whether the database can hold a tool: its texts have no zero and no half a character."""
+    texts = (tool.name, tool.source or "", tool.toolset or "", tool.bare_name)
+    return not any("\0" in text or any("\ud800" <= c <= "\udfff" for c in text) for text in texts)
 
 
 def row_of(

@@ -98,7 +98,7 @@ def _allowed(pattern: str) -> Json:
     left, separator, right = pattern.partition(_SEPARATOR)
     if pattern == "*" or not separator:
         return found
-    found |= {"source": _regex(left), "own": _regex(right), "exact": pattern}
+    found |= {"source": _regex(left), "own": _regex(right), "exact": pattern.replace("\0", "")}
     rest = pattern.removeprefix(_CLIENTS_PREFIX)
     left, separator, right = rest.partition(_SEPARATOR)
     if rest != pattern and separator:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolfold.search.partial import ToolEntry, dimensions
+from toolfold.search.partial import FIELD_COUNT, ToolEntry, dimensions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SourceSums", "Sums", "apply"]
 
-_FIELDS = 6
-
 
 def _no_counts() -> NDArray[np.int64]:
     import numpy as np
 
-    return np.zeros(_FIELDS, dtype=np.int64)
+    return np.zeros(FIELD_COUNT, dtype=np.int64)
 
 
 def _no_vector() -> NDArray[np.float64]:
@@ -168,7 +166,7 @@ def _apply_sources(
         (tenant, list(sources)),
     ).fetchall()
     toolsets = dict(rows)
-    nothing = (0, [0] * _FIELDS, [0] * _FIELDS, np.zeros(dimensions()).tobytes())
+    nothing = (0, [0] * FIELD_COUNT, [0] * FIELD_COUNT, np.zeros(dimensions()).tobytes())
     gone: list[str] = []
     written: list[tuple[Any, ...]] = []
     for source, own in sources.items():

@@ -11,7 +11,7 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.search.partial import matches
 from toolfold.shared._proposals import Statistics, proposal, reach, statistics
 from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
-from toolfold.shared._rows import tool_of
+from toolfold.shared._rows import is_storable, tool_of
 from toolfold.shared.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
 
@@ -47,6 +47,8 @@ class Pushed(NamedTuple):
     changed: int
     same: int
     removed: int
+    refused: tuple[str, ...] = ()
+    """The names of tools that the database cannot hold: a zero stands in their name or source."""
 
 
 class SharedSource(NamedTuple):
@@ -173,7 +175,9 @@ class SharedCatalog:
             prune: Whether tools of the same sources that are not among them are taken out.
             progress: Told how many of how many are written.
         """
-        found = self.diff(tools)
+        given = list(tools)
+        refused = tuple(tool.name for tool in given if not is_storable(tool))
+        found = self.diff(tool for tool in given if is_storable(tool))
         wanted = [*found.added, *found.changed]
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
@@ -181,7 +185,7 @@ class SharedCatalog:
                 push_batch(connection, self._tenant, batch)
             progress(start + len(batch), len(wanted))
         removed = self.remove(found.gone) if prune and found.gone else 0
-        return Pushed(len(found.added), len(found.changed), found.same, removed)
+        return Pushed(len(found.added), len(found.changed), found.same, removed, refused)
 
     def remove(self, names: Sequence[str]) -> int:
         """Take tools out by name, and return how many there were."""
