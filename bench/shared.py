@@ -37,7 +37,7 @@ def shared() -> list[dict[str, Any]]:
     import psycopg
 
     from toolfold.shared import SharedCatalog
-    from toolfold.shared.migrations import migrate
+    from toolfold.store.postgres.migrations import migrate
 
     rows: list[dict[str, Any]] = []
     names = [*_CATALOGS, *(("scale-46936",) if os.environ.get("BENCH_SHARED") else ())]

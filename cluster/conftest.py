@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from cluster.postgres import APP, OWNER, Postgres, why_not
-from toolfold.shared.migrations import migrate
+from toolfold.store.postgres.migrations import migrate
 
 _NUMBERS = count()
 

@@ -11,7 +11,7 @@ import pytest
 from cluster.postgres import APP
 from toolfold.errors import ConfigError
 from toolfold.shared import SharedCatalog
-from toolfold.shared.migrations import applied, known, migrate
+from toolfold.store.postgres.migrations import applied, known, migrate
 
 
 def test_an_empty_database_asks_to_be_migrated(

@@ -13,7 +13,7 @@ from cluster.postgres import APP
 from toolfold import Scope, Tool
 from toolfold.scope import plain
 from toolfold.shared._scopes import scope_filter
-from toolfold.shared.migrations import migrate
+from toolfold.store.postgres.migrations import migrate
 
 LETTERS = st.sampled_from(list("abAB_-.*?[]!@\\^$(){}|+éÉß \u212a"))
 PATTERNS = st.lists(

@@ -39,6 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wire",),
     ("catalog", "answer", "_costs", "_intake", "_clashes"),
     ("search",),
+    ("store",),
     ("memory", "shared"),
     (
         "_render",

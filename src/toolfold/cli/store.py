@@ -33,9 +33,9 @@ def migrate(store: str, role: str | None, as_json: bool) -> None:
     Examples:
       toolfold store migrate --store postgresql://owner@db/tools --role app
     """
-    from toolfold.shared.database import owner_connection
-    from toolfold.shared.migrations import known
-    from toolfold.shared.migrations import migrate as brought
+    from toolfold.store.postgres.database import owner_connection
+    from toolfold.store.postgres.migrations import known
+    from toolfold.store.postgres.migrations import migrate as brought
 
     with owner_connection(store) as connection:
         steps = brought(connection, role)

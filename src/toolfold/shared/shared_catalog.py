@@ -12,7 +12,7 @@ from toolfold.search.partial import matches
 from toolfold.shared._proposals import Statistics, proposal, reach, statistics
 from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
 from toolfold.shared._rows import is_storable, tool_of
-from toolfold.shared.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
+from toolfold.store.postgres.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from toolfold.errors import ConfigError, MissingExtraError, ToolfoldError
-from toolfold.shared import migrations
+from toolfold.store.postgres import migrations
 
 if TYPE_CHECKING:
     from psycopg import Connection
