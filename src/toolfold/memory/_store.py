@@ -14,7 +14,7 @@ import stat
 import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +33,16 @@ ToolKey = tuple[str, str]
 Ranked = tuple[tuple[ToolKey, float], ...]
 """How a search without memory ranked tools: the logarithms of their shares of the belief."""
 
+_Places = tuple[tuple[int, float], ...]
+"""The same, with the tools' numbers in the file."""
+
 DAMAGED = ".damaged"
 """What is put behind the name of a file that cannot be read."""
 
 BUSY = 2.0
 """Seconds that another process may hold the file."""
 
+_FEW_TOOLS = 500
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -147,29 +151,39 @@ class Store:
 
     def requests(self, *, after: int = 0) -> Iterator[KeptRequest]:
         """Yield the requests that were kept or changed after a sequence number, in that order."""
-        names = self.tools()
         rows = self._rows(
             "SELECT id, seq, principal, text, at, vector, ranked FROM requests "
             "WHERE seq > ? ORDER BY seq",
             (after,),
         )
-        used: dict[int, list[tuple[ToolKey, int, int]]] = {}
-        for request, tool, worked, failed in self._rows(
+        uses = self._rows(
             "SELECT request, tool, worked, failed FROM uses "
             "WHERE request IN (SELECT id FROM requests WHERE seq > ?) ORDER BY at DESC, tool",
             (after,),
-        ):
+        )
+        places = {row[0]: _read_places(row[-1]) for row in rows}
+        ranked_too = {tool for own in places.values() for tool, _ in own}
+        names = self._names(ranked_too | {use[1] for use in uses})
+        used: dict[int, list[tuple[ToolKey, int, int]]] = {}
+        for request, tool, worked, failed in uses:
             if tool in names:
                 used.setdefault(request, []).append((names[tool], worked, failed))
-        for id_, seq, principal, text, at, vector, ranked in rows:
-            uses = tuple(used.get(id_, ()))
-            yield KeptRequest(
-                id_, seq, principal, text, at, bytes(vector), _read_ranked(ranked, names), uses
-            )
+        for id_, seq, principal, text, at, vector, _ in rows:
+            ranked = _named(places[id_], names)
+            own = tuple(used.get(id_, ()))
+            yield KeptRequest(id_, seq, principal, text, at, bytes(vector), ranked, own)
 
     def tools(self) -> Mapping[int, ToolKey]:
         """Return the tools that anything is kept of."""
         return {id_: (name, digest) for id_, name, digest in self._rows(_TOOLS)}
+
+    def _names(self, tools: Set[int]) -> Mapping[int, ToolKey]:
+        """Return some of the tools; all of them where these are many."""
+        if len(tools) > _FEW_TOOLS:
+            return self.tools()
+        marks = ", ".join("?" * len(tools))
+        rows = self._rows(f"{_TOOLS} WHERE id IN ({marks})", [*tools])
+        return {id_: (name, digest) for id_, name, digest in rows}
 
     def text(self, request: int) -> str | None:
         """Return the text of a request."""
@@ -178,10 +192,11 @@ class Store:
 
     def ranked(self, requests: Sequence[int]) -> dict[int, Ranked]:
         """Return how search ranked tools for requests, by their ids."""
-        names = self.tools()
         marks = ", ".join("?" * len(requests))
         rows = self._rows(f"SELECT id, ranked FROM requests WHERE id IN ({marks})", requests)
-        return {id_: _read_ranked(text, names) for id_, text in rows}
+        places = {id_: _read_places(text) for id_, text in rows}
+        names = self._names({tool for own in places.values() for tool, _ in own})
+        return {id_: _named(own, names) for id_, own in places.items()}
 
     def pairs(self) -> Sequence[tuple[str, ToolKey, ToolKey, int]]:
         """Return which tools were used in one task, for whom, and how often."""
@@ -426,11 +441,16 @@ def _written_ranked(cursor: sqlite3.Cursor, ranked: Ranked) -> str:
     return compact([[_tool(cursor, key), round(value, 3)] for key, value in ranked])
 
 
-def _read_ranked(text: str, names: Mapping[int, ToolKey]) -> Ranked:
+def _read_places(text: str) -> _Places:
     try:
-        return tuple((names[tool], float(value)) for tool, value in parse(text) if tool in names)
+        pairs = [(tool, float(value)) for tool, value in parse(text)]
     except (ValueError, TypeError):
         return ()
+    return tuple((tool, value) for tool, value in pairs if type(tool) is int)
+
+
+def _named(places: _Places, names: Mapping[int, ToolKey]) -> Ranked:
+    return tuple((names[tool], value) for tool, value in places if tool in names)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

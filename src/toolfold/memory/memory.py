@@ -86,7 +86,8 @@ class Memory:
     ) -> None:
         self._tell = tell
         self.share: Share = share
-        self._path = path
+        # A file is opened when it is first needed: by then a program may stand in another folder.
+        self._path = None if path is None else path.absolute()
         self._bound = bound
         self._age = age_days * DAY
         self._redactor = redactor or Redactor()
