@@ -86,8 +86,7 @@ class Memory:
     ) -> None:
         self._tell = tell
         self.share: Share = share
-        # A file is opened when it is first needed: by then a program may stand in another folder.
-        self._path = None if path is None else path.absolute()
+        self._path = path and path.absolute()  # opened later, wherever the program is then
         self._bound = bound
         self._age = age_days * DAY
         self._redactor = redactor or Redactor()
