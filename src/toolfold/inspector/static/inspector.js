@@ -66,7 +66,8 @@ function themed(next) {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   button.textContent = { system: "Auto", light: "Light", dark: "Dark" }[theme];
-  button.setAttribute("aria-label", `Theme: ${theme === "system" ? "as the system" : theme}`);
+  button.title = `Theme: ${theme === "system" ? "as the system" : theme}`;
+  button.setAttribute("aria-label", button.title);
   localStorage.setItem("toolfold-theme", theme);
   return theme;
 }
