@@ -208,10 +208,17 @@ class Replicas:
         except Exception as error:
             _log.exception("a question of another replica failed")
             answer = {"error": f"it failed there: {type(error).__name__}"}
-        try:
-            await asyncio.to_thread(self._post, sender, _ANSWER, answer, number)
-        except StoreAwayError as error:
-            _log.warning("an answer for another replica is lost: %s", error)
+        # Whoever asked waits for it: where the database is away for a moment, it is told after.
+        deadline = asyncio.get_running_loop().time() + _KEPT
+        while True:
+            try:
+                await asyncio.to_thread(self._post, sender, _ANSWER, answer, number)
+                return
+            except StoreAwayError as error:
+                if asyncio.get_running_loop().time() > deadline:
+                    _log.warning("an answer for another replica is lost: %s", error)
+                    return
+            await asyncio.sleep(HEARTBEAT)
 
     # ---- at the database
 
