@@ -37,7 +37,7 @@ values (%(tenant)s, %(name)s, %(holder)s, 1, clock_timestamp() + make_interval(s
 on conflict (tenant, name) do update set
     holder = excluded.holder,
     token = l.token + case when l.holder = excluded.holder and l.ends > clock_timestamp()
-        then 0 else 1 end,
+        and not %(anew)s then 0 else 1 end,
     ends = clock_timestamp() + make_interval(secs => %(seconds)s)
 where l.holder = excluded.holder or l.ends <= clock_timestamp()
 returning token
@@ -110,8 +110,12 @@ class Leases:
         self._clock = clock
         self.seconds = seconds
 
-    def take(self, name: str) -> Lease | None:
+    def take(self, name: str, *, anew: bool = False) -> Lease | None:
         """Have a lease from now on, for the first time or again; None where another has it.
+
+        Args:
+            name: The lease.
+            anew: Whether to begin another tenure, where this replica has it already.
 
         Raises:
             StoreAwayError: The database is away; a lease that was held before lasts as it did.
@@ -119,8 +123,9 @@ class Leases:
         standing = self.look(name)
         if standing.holder not in (None, self._holder):
             return None  # looked at, so that a row is not locked by all who wait for it
+        values = {"name": name, "holder": self._holder, "seconds": self.seconds, "anew": anew}
         began = self._clock()
-        row = self._line.ask(_TAKE, {"name": name, "holder": self._holder, "seconds": self.seconds})
+        row = self._line.ask(_TAKE, values)
         if row is None:
             return None
         return Lease(name, int(row[0]), began + self.seconds * (1 - MARGIN))
