@@ -151,7 +151,8 @@ def test_when_its_replica_is_killed_under_load_another_takes_it_over(
     with ThreadPoolExecutor(4) as pool:
         tasks = [pool.submit(load, number) for number in range(4)]
         soon(lambda: len(said) > 8)
-        holder.process.send_signal(signal.SIGKILL)
+        holder.process.kill()
+        holder.process.wait(10)
         soon(lambda: len(starts(written)) == 2)
         first, second = starts(written)
         soon(lambda: [pid for what, _, pid in book(written) if what == "done"].count(second) > 8)

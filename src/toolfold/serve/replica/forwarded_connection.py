@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ForwardedCall", "ForwardedConnection", "Holder"]
 
-FAREWELL = 1.0
-"""How long answers of a replica that has let a server go are waited for, in seconds."""
-
 
 class Holder(NamedTuple):
     """The replica that runs a server, and what it says of it."""
@@ -71,17 +68,13 @@ class ForwardedConnection(Connection):
         self._replicas: Replicas = once.replicas
         self._uris: set[str] = set()
         self._over = asyncio.Event()
-        self._asked: set[asyncio.Task[Json]] = set()
 
     async def run(self) -> None:
         """Return when the replica that runs the server has it no more."""
         self._once.connections.setdefault(self._name, set()).add(self)
         self.started.set()
         try:
-            standing = await self._once.moved_on(self._name, self._holder.token)
-            if standing.holder is None and self._asked:
-                # It has left in order: what it answered last is on its way.
-                await asyncio.wait(self._asked, timeout=FAREWELL)
+            await self._once.moved_on(self._name, self._holder.token)
         finally:
             self.has_moved = self.is_closed = True
             self._over.set()
@@ -182,34 +175,22 @@ class ForwardedConnection(Connection):
             raise UnheardError(CONNECTION_CLOSED, "the server runs elsewhere")
         number = uuid.uuid4().hex
         content = {**self._address(), "call": number, **content}
-        asking = asyncio.create_task(
-            self._replicas.ask(self._holder.replica, words.REQUEST, content)
-        )
-        over = asyncio.create_task(self._over.wait())
         self._once.forwarded[number] = call
-        self._asked.add(asking)
         try:
-            await asyncio.wait({asking, over}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                raise GoneError(CONNECTION_CLOSED, "the replica that ran the server is gone")
-            return self._taken(asking)
-        finally:
-            over.cancel()
-            self._asked.discard(asking)
-            self._once.forwarded.pop(number, None)
-            if not asking.done():
-                asking.cancel()
-                self._once.post(self._given_up(number))
-
-    def _taken(self, asking: asyncio.Task[Json]) -> dict[str, Json]:
-        try:
-            answered = words.unwrapped(asking.result())
+            # What is under way is waited for though the server has moved on: it may be answered.
+            answer = await self._replicas.ask(self._holder.replica, words.REQUEST, content)
         except ReplicaGoneError as error:
             kind = UnheardError if error.is_unheard else GoneError
             raise kind(CONNECTION_CLOSED, error.message) from None
         except StoreAwayError as error:
-            # It may have been lost before it was sent, or after.
-            raise GoneError(CONNECTION_CLOSED, error.message) from None
+            kind = UnheardError if error.is_undone else GoneError
+            raise kind(CONNECTION_CLOSED, error.message) from None
+        except asyncio.CancelledError:
+            self._once.post(self._given_up(number))
+            raise
+        finally:
+            self._once.forwarded.pop(number, None)
+        answered = words.unwrapped(answer)
         if answered.token < self._once.newest(self._name):
             raise GoneError(CONNECTION_CLOSED, "the answer is of a replica that runs it no more")
         return answered.result
