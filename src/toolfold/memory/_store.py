@@ -21,7 +21,7 @@ from typing import Any
 from toolfold._json_values import compact, parse
 from toolfold.memory._store_file import DAMAGED, StoreError, connected, opened
 
-__all__ = ["KeptRequest", "Ranked", "Store", "StoreError", "ToolKey"]
+__all__ = ["KeptRequest", "MemoryFile", "Ranked", "StoreError", "ToolKey"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class KeptRequest:
     """The tools, and how often each worked and did not; the newest first."""
 
 
-class Store:
+class MemoryFile:
     """A file of what searches led to. Safe to share between threads and processes.
 
     Args:
