@@ -38,6 +38,10 @@ def command() -> None:
 @click.argument("name")
 @options.scope_options
 @click.option("--read-only", is_flag=True, help="Only tools that say they change nothing")
+@click.option(
+    "--profile", "profiles", metavar="NAME", multiple=True,
+    help="May ask under this profile, at /mcp/NAME, and nowhere else; repeatable",
+)  # fmt: skip
 @options.config_option
 @options.json_option
 def create(
@@ -45,6 +49,7 @@ def create(
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     read_only: bool,
+    profiles: tuple[str, ...],
     config: str | None,
     as_json: bool,
 ) -> None:
@@ -55,6 +60,7 @@ def create(
       toolfold tokens create laptop
       toolfold tokens create reader --allow '@github' --deny '*delete*' --read-only
     """
+    from toolfold.config.served_profiles import profile_named
     from toolfold.serve.token_store import KeptToken, TokenStore, digest_of, new_token
 
     loaded = _loaded(config)
@@ -62,8 +68,18 @@ def create(
         raise ConfigError(
             f"the configuration has a token named {name!r}", hint="choose another name"
         )
+    for profile in profiles:
+        profile_named(loaded.profiles, profile)
     value = new_token()
-    made = KeptToken(name, digest_of(value), time.time(), allow or ("*",), deny, read_only)
+    made = KeptToken(
+        name,
+        digest_of(value),
+        time.time(),
+        allow or ("*",),
+        deny,
+        read_only,
+        profiles=profiles or None,
+    )
     assert made.token  # a name or a pattern that cannot be used is refused before it is kept
     TokenStore(loaded.serve.state_folder).create(made)
     told = _apply(config)
@@ -111,7 +127,8 @@ def list_command(config: str | None, as_json: bool) -> None:
     loaded = _loaded(config)
     found: list[dict[str, Any]] = [
         {"name": token.name, "from": "file", "created": None, "revoked": None,
-         "allow": list(token.allow), "deny": list(token.deny), "read_only": token.read_only}
+         "allow": list(token.allow), "deny": list(token.deny), "read_only": token.read_only,
+         "profiles": _listed(token.profiles)}
         for token in loaded.serve.tokens
     ]  # fmt: skip
     for each in TokenStore(loaded.serve.state_folder).load():
@@ -119,7 +136,7 @@ def list_command(config: str | None, as_json: bool) -> None:
         found.append(
             {"name": each.name, "from": "command", "created": moment(each.created),
              "revoked": revoked, "allow": list(each.allow), "deny": list(each.deny),
-             "read_only": each.read_only}
+             "read_only": each.read_only, "profiles": _listed(each.profiles)}
         )  # fmt: skip
     if as_json:
         options.print_json({"tokens": found})
@@ -129,8 +146,14 @@ def list_command(config: str | None, as_json: bool) -> None:
         words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []
         words += [f"deny {' '.join(one['deny'])}"] if one["deny"] else []
         words += ["read-only"] if one["read_only"] else []
+        if one["profiles"] is not None:
+            words.append(f"under {' '.join(one['profiles']) or 'no profile'} alone")
         words += [f"revoked {one['revoked']}"] if one["revoked"] else []
         click.echo(f"{options.bold(options.plain(one['name']))}  {options.plain(', '.join(words))}")
+
+
+def _listed(profiles: tuple[str, ...] | None) -> list[str] | None:
+    return None if profiles is None else list(profiles)
 
 
 def _loaded(config: str | None) -> GatewayConfig:

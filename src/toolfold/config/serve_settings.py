@@ -45,6 +45,11 @@ class Token:
         low=0,
         high=1_000_000,
     )
+    profiles: tuple[str, ...] | None = setting(
+        None,
+        "The profiles under which it may ask, and nowhere else; unset, it may ask under all of "
+        "them and without one.",
+    )
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -19,7 +19,6 @@ from mcp_types import INVALID_PARAMS
 
 from toolfold import prompts
 from toolfold._bounds import one_line
-from toolfold._memo import Memo
 from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
@@ -31,7 +30,7 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
-from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.catalog.views import View, Views, foldings
 from toolfold.serve.doors import Door
 from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
@@ -41,6 +40,7 @@ from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.narrowing import Narrowing
 from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import SessionStore
@@ -100,9 +100,9 @@ class Gateway:
         spans: Spans | None = None,
         memory: Memory | None = None,
     ) -> None:
-        self.config, self._scope, self._folding = config, scope, config.folding
+        self.config, self._scope = config, scope
+        self._narrowing = Narrowing(config, scope)
         self.trust = trust
-        self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.others = OtherSources(sources, trust)
         self.observers = Observers((*observers, *learning(memory)))
@@ -127,12 +127,12 @@ class Gateway:
             manifests=manifests,
             children=children,
             auth=auth,
-            reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
+            reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
         )
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"
             raise ConfigError(clash, hint="give each a name of its own")
-        self.views = Views(self.pool, self._folding, serve.context_length)
+        self.views = Views(self.pool, foldings(config))
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
@@ -158,9 +158,9 @@ class Gateway:
             config: The configuration, as `taken_up` makes it of what was read.
         """
         serve = config.serve
-        self.config, self._folding = config, config.folding
+        self.config, self._narrowing = config, Narrowing(config, self._scope)
         self._approval.mode = serve.destructive
-        self.views.fold_by(self._folding, serve.context_length)
+        self.views.fold_by(foldings(config))
         self.pool.wait_for(serve.folded_wait)
         self.pool.have(config.servers, serve.drain)
         self.pool.say_changed()
@@ -179,11 +179,8 @@ class Gateway:
         await self.others.__aexit__()
 
     def narrowed(self, principal: Principal) -> Principal:
-        """Return a principal within what exists for anybody at all."""
-        if self._scope.holds_everything:
-            return principal
-        scope = principal.scope.also(self._scope)
-        return self._narrowed.get_or(principal, lambda: replace(principal, scope=scope))
+        """Return a principal within its profile, and within what exists for anybody at all."""
+        return self._narrowing.of(principal)
 
     async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
@@ -192,7 +189,7 @@ class Gateway:
 
     def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now, as a principal may know of them."""
-        applied = self._folding.applied
+        applied = self.views.folding(principal).settings.applied
         return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
 
     async def _tell_fold(self) -> None:
@@ -204,7 +201,7 @@ class Gateway:
 
     async def _tell_unmatched(self) -> None:
         await self.pool.all_settled()
-        tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
+        tell_unmatched(self.config, self._scope, self.pool, self.offers)
 
     # ---- tools
 
@@ -297,7 +294,8 @@ class Gateway:
         room = self.pool.room(located.source)
         own = located.tool
         listed = own if own.name == tool.name else served_as(own, tool.name)
-        if room is not None and self._folding.applied(listed) != tool:
+        applied = self.views.folding(principal).settings.applied
+        if room is not None and applied(listed) != tool:
             # It became another tool since it was listed.
             gone = prompts.not_available(tool.shown_name, ())
             return self._rejected(invocation, caller, principal, gone)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["NOBODYS", "KeptToken", "TokenStore", "new_token", "with_kept_tokens"]
 
 VERSION = 1
+LIMITED_VERSION = 2
+"""Of a file with a token that is limited to profiles: who does not know of them refuses it."""
 FILE_NAME = "tokens.json"
 _PREFIX = "tf_"
 NOBODYS = Token("(revoked)", sha256="0" * 64, allow=())
@@ -48,6 +50,9 @@ class KeptToken:
     revoked: float | None = None
     """When it was revoked; None while it counts."""
 
+    profiles: tuple[str, ...] | None = None
+    """The profiles under which it may ask, and nowhere else; None where it may ask anywhere."""
+
     @property
     def token(self) -> Token:
         """It, as the settings have it."""
@@ -57,6 +62,7 @@ class KeptToken:
             allow=self.allow,
             deny=self.deny,
             read_only=self.read_only,
+            profiles=self.profiles,
         )
 
 
@@ -131,7 +137,7 @@ class TokenStore:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with file_lock(self.path.with_suffix(".lock")):
                 kept = change(self.load())
-                text = compact_bytes({"version": VERSION, "tokens": kept}) + b"\n"
+                text = compact_bytes({"version": _version(kept), "tokens": kept}) + b"\n"
                 replace_file(self.path, text, durable=True)
         except TimeoutError:
             raise ConfigError(
@@ -160,14 +166,18 @@ def with_kept_tokens(config: GatewayConfig) -> GatewayConfig:
     return replace(config, serve=replace(config.serve, tokens=tokens or (NOBODYS,)))
 
 
+def _version(kept: tuple[KeptToken, ...]) -> int:
+    return VERSION if all(each.profiles is None for each in kept) else LIMITED_VERSION
+
+
 def digest_of(token: str) -> str:
     """Return the digest by which a token is kept."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _tokens(document: Json) -> tuple[KeptToken, ...]:
-    if not is_object(document) or document.get("version") != VERSION:
-        raise ValueError(f"it is not of version {VERSION}")
+    if not is_object(document) or document.get("version") not in (VERSION, LIMITED_VERSION):
+        raise ValueError(f"it is not of version {VERSION} or {LIMITED_VERSION}")
     found = document["tokens"]
     if not is_array(found):
         raise TypeError("its tokens are no list")
@@ -177,7 +187,7 @@ def _tokens(document: Json) -> tuple[KeptToken, ...]:
 def _kept(value: Json) -> KeptToken:
     if not is_object(value):
         raise TypeError("a token in it is no object")
-    revoked = value["revoked"]
+    revoked, profiles = value["revoked"], value.get("profiles")
     kept = KeptToken(
         str(value["name"]),
         str(value["sha256"]),
@@ -186,6 +196,7 @@ def _kept(value: Json) -> KeptToken:
         tuple(map(str, value["deny"])),
         value["read_only"] is True,
         None if revoked is None else float(revoked),
+        None if profiles is None else tuple(map(str, profiles)),
     )
     try:
         assert kept.token
