@@ -129,6 +129,24 @@ class Server:
         low=0,
         high=65_535,
     )
+    oauth_scopes: tuple[str, ...] = setting(
+        (),
+        "The scopes to ask for, and no others; empty, those that the server names.",
+        also=("oauthScopes",),
+    )
+    oauth_issuer: str = setting(
+        "",
+        "The authorization server that your own client is of, exactly as its metadata name it: "
+        "no other is ever sent the client's secret, whatever the server says.",
+    )
+    oauth_grant: Literal["authorization_code", "client_credentials"] = setting(
+        "authorization_code",
+        "`authorization_code` sends a person to the browser; `client_credentials` needs nobody, "
+        "and `oauth_client_id`, `oauth_client_secret` and `oauth_issuer`.",
+    )
+    oauth_client_auth: Literal["basic", "post"] = setting(
+        "basic", "Whether your own client's secret is sent in a header or in the form."
+    )
     disabled: bool = setting(False, "Whether to leave the server out.")
     problem: ConfigError | None = field(default=None, compare=False)
     """Why it cannot be started, where that is known already."""
