@@ -214,6 +214,14 @@ class ServeSettings:
         low=100,
         high=1_000_000,
     )
+    result_limit: int = setting(
+        0,
+        "The longest result that is passed on, in characters: of a call its content, and its "
+        "structured content as JSON; what was read of a resource; a prompt. What is cut or left "
+        "out says so. 0 is no limit.",
+        low=0,
+        high=1_000_000_000,
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, "serve.")

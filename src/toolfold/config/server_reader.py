@@ -29,7 +29,7 @@ from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["Read", "read_servers"]
 
-_PLAIN = ("oauth", "lazy", "per_session", "handshake", "allow", "deny")
+_PLAIN = ("oauth", "lazy", "per_session", "handshake", "result_limit", "allow", "deny")
 _OAUTH = ("oauth_client_id", "oauth_client_secret", "oauth_issuer")
 _OAUTH_PLAIN = ("oauth_port", "oauth_scopes", "oauth_grant", "oauth_client_auth")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)?")

@@ -32,6 +32,11 @@ from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views, foldings
 from toolfold.serve.doors import Door
+from toolfold.serve.mcp._bounded_results import (
+    bounded_contents,
+    bounded_messages,
+    bounded_result,
+)
 from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
 from toolfold.serve.mcp._progress import ProgressReports
@@ -321,10 +326,10 @@ class Gateway:
             if isinstance(done.error, MCPError):
                 raise done.error
             raw = done.output.raw
-            if raw is None:
-                return output_result(done.output)
-            self.offers.note_links(located.source.name, raw)
-            return raw
+            if raw is not None:
+                self.offers.note_links(located.source.name, raw)
+            result = output_result(done.output) if raw is None else raw
+            return bounded_result(result, self._result_limit(located.source), call)
 
         asks = self._approval.wants(tool)
         return await self._conduct(caller, params, located.source, work, asks=asks)
@@ -430,9 +435,15 @@ class Gateway:
 
         async def work(call: RelayedCall) -> dict[str, Json]:
             with as_errors():
-                return await upstream.forward(method, request, call, again=True)
+                result = await upstream.forward(method, request, call, again=True)
+            bounded = bounded_contents if method == "resources/read" else bounded_messages
+            return bounded(result, self._result_limit(upstream))
 
         return await self._conduct(caller, params, upstream, work)
+
+    def _result_limit(self, source: Source) -> int:
+        own = source.server.result_limit if isinstance(source, McpSource) else None
+        return self.config.serve.result_limit if own is None else own
 
     async def complete(
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]

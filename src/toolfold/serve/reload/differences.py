@@ -23,7 +23,7 @@ __all__ = ["Differences", "difference", "taken_up"]
 
 LIVE = frozenset({
     "mode", "tokens", "read_only", "rate_limit", "context_length", "destructive", "drain", "wait",
-    "body_limit", "request_timeout", "allowed_hosts", "allowed_origins", "admin",
+    "body_limit", "request_timeout", "allowed_hosts", "allowed_origins", "admin", "result_limit",
 })  # fmt: skip
 """The keys under `serve` that a running gateway takes up."""
 

@@ -102,6 +102,13 @@ class Server:
         "that was shown already stays where it is when an earlier server comes late. Patterns "
         "in `allow` and `deny` still go by the server's name.",
     )
+    result_limit: int | None = setting(
+        None,
+        "The longest result of it that is passed on, in place of `serve.result_limit`; 0 is no "
+        "limit.",
+        low=0,
+        high=1_000_000_000,
+    )
     allow: tuple[str, ...] = setting(
         ("*",),
         "Patterns over its tools' own names; the others do not exist.",
