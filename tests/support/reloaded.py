@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.gateways import ODD, until
+from toolfold.config.configured_sources import load_apis
 from toolfold.config.gateway_config import GatewayConfig, load_gateway
 from toolfold.redact import Redactor
 from toolfold.serve.control.gateway_control import GatewayControl
@@ -83,7 +84,9 @@ async def reloaded(
     control = GatewayControl("http", redactor=Redactor(), audit=audit)
     async with (
         Gateway(
-            load(), observers=control.observers, sources=[*map(load_functions, load().functions)]
+            load(),
+            observers=control.observers,
+            sources=[*map(load_functions, load().functions), *load_apis(load())],
         ) as made,
         control.opened(made, load) as opened,
     ):

@@ -44,6 +44,7 @@ def _lines(result: dict[str, Json]) -> list[str]:
         *(
             f"{what}: {_joined(result[key])}"
             for key, what in (
+                ("openapi", "APIs"),
                 ("tokens", "tokens"),
                 ("profiles", "profiles"),
                 ("settings", "settings"),

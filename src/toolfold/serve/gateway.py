@@ -36,6 +36,7 @@ from toolfold.serve.mcp._bounded_results import (
     bounded_contents,
     bounded_messages,
     bounded_result,
+    limit_of,
 )
 from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
@@ -52,6 +53,7 @@ from toolfold.session import SessionStore
 from toolfold.sources.calls import PendingCall
 from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
+from toolfold.sources.openapi import OpenAPISource
 from toolfold.sources.source import Source
 from toolfold.tool import Json, is_object
 from toolfold.wire.write import served_as
@@ -156,17 +158,21 @@ class Gateway:
         self._telling = asyncio.create_task(self._tell_unmatched())
         return self
 
-    def adopt(self, config: GatewayConfig) -> None:
+    def adopt(self, config: GatewayConfig, apis: Mapping[str, OpenAPISource] | None = None) -> None:
         """Go on with another configuration; what is the same in it is not touched.
 
         Args:
             config: The configuration, as `taken_up` makes it of what was read.
+            apis: Those of its APIs that are new, or another than before.
         """
         serve = config.serve
         self.config, self._narrowing = config, Narrowing(config, self._scope)
         self._approval.mode = serve.destructive
         self.views.fold_by(foldings(config))
         self.pool.wait_for(serve.folded_wait)
+        self.pool.have_others(
+            self.others.have(config.apis, apis or {}, self.pool.room, serve.drain)
+        )
         self.pool.have(config.servers, serve.drain)
         self.pool.say_changed()
 
@@ -329,7 +335,7 @@ class Gateway:
             if raw is not None:
                 self.offers.note_links(located.source.name, raw)
             result = output_result(done.output) if raw is None else raw
-            return bounded_result(result, self._result_limit(located.source), call)
+            return bounded_result(result, limit_of(located.source, self.config.serve), call)
 
         asks = self._approval.wants(tool)
         return await self._conduct(caller, params, located.source, work, asks=asks)
@@ -437,13 +443,9 @@ class Gateway:
             with as_errors():
                 result = await upstream.forward(method, request, call, again=True)
             bounded = bounded_contents if method == "resources/read" else bounded_messages
-            return bounded(result, self._result_limit(upstream))
+            return bounded(result, limit_of(upstream, self.config.serve))
 
         return await self._conduct(caller, params, upstream, work)
-
-    def _result_limit(self, source: Source) -> int:
-        own = source.server.result_limit if isinstance(source, McpSource) else None
-        return self.config.serve.result_limit if own is None else own
 
     async def complete(
         self, caller: Caller, principal: Principal, params: Mapping[str, Json]

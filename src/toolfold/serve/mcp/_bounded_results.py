@@ -8,20 +8,32 @@ is ever broken, and no number is lost from the middle of a list.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from toolfold import prompts
 from toolfold._bounds import one_line
 from toolfold._json_values import compact, is_array, is_object
 from toolfold.dispatch.outputs import json_size
 from toolfold.sources.calls import PendingCall
+from toolfold.sources.mcp.mcp_source import McpSource
+from toolfold.sources.source import Source
 from toolfold.tool import Json
 
-__all__ = ["bounded_contents", "bounded_messages", "bounded_result"]
+if TYPE_CHECKING:
+    from toolfold.config.serve_settings import ServeSettings
+
+__all__ = ["bounded_contents", "bounded_messages", "bounded_result", "limit_of"]
 
 _PLAIN = "text/plain"
 _NOTES_AT_MOST = 8
 _WORD_LIMIT = 200
 _OWN_KEYS = ("content", "structuredContent", "isError", "resultType")
+
+
+def limit_of(source: Source, serve: ServeSettings) -> int:
+    """Return how many characters of a source's results are passed on; 0 is no limit."""
+    own = source.server.result_limit if isinstance(source, McpSource) else None
+    return serve.result_limit if own is None else own
 
 
 def bounded_result(

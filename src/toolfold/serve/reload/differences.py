@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings, Token
     from toolfold.config.served_profiles import ServedProfile
     from toolfold.sources.mcp.server import Server
+    from toolfold.sources.openapi.http_api import HttpApi
 
 __all__ = ["Differences", "difference", "taken_up"]
 
@@ -31,7 +32,7 @@ FIXED_SETTINGS = frozenset({"bridge_prefix", "cache_dir", "memory"})
 """The keys under `tools: tool_search:` that it does not."""
 
 _Named: TypeAlias = "Token | ServedProfile"
-_Scoped: TypeAlias = "Server | Token | ServedProfile"
+_Scoped: TypeAlias = "Server | HttpApi | Token | ServedProfile"
 _STRICTNESS = ("refuse", "ask", "allow")
 
 
@@ -50,6 +51,9 @@ class Differences:
 
     tokens: tuple[str, ...] = ()
     """Tokens that are new, gone or changed."""
+
+    apis: tuple[str, ...] = ()
+    """HTTP APIs that are new, gone or changed."""
 
     profiles: tuple[str, ...] = ()
     """Profiles that are new, gone or changed."""
@@ -73,12 +77,12 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
     kept = [name for name in after if name in before]
     serve = [key for key in _differing(old.serve, new.serve) if key != "tokens"]
     folding = list(_differing(old.settings, new.settings))
-    sources = [key for key in ("functions", "apis") if getattr(old, key) != getattr(new, key)]
     return Differences(
         added=tuple(name for name in after if name not in before),
         removed=tuple(name for name in before if name not in after),
         changed=tuple(name for name in kept if not _is_same(before[name], after[name])),
         tokens=_changed(old.serve.tokens, new.serve.tokens),
+        apis=changed_apis(old.apis, new.apis),
         profiles=_changed(_profiles(old, folding), _profiles(new, folding)),
         settings=(
             *(f"serve.{key}" for key in serve if key in LIVE),
@@ -87,7 +91,7 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
         needs_restart=(
             *(f"serve.{key}" for key in serve if key not in LIVE),
             *(f"tools.tool_search.{key}" for key in folding if key in FIXED_SETTINGS),
-            *("openapi" if key == "apis" else key for key in sources),
+            *(("functions",) if old.functions != new.functions else ()),
         ),
         widened=tuple(_widened(old, new)),
     )
@@ -106,7 +110,16 @@ def taken_up(old: GatewayConfig, new: GatewayConfig) -> GatewayConfig:
             for profile in new.profiles
         ),
         functions=old.functions,
-        apis=old.apis,
+    )
+
+
+def changed_apis(old: Sequence[HttpApi], new: Sequence[HttpApi]) -> tuple[str, ...]:
+    """Return the names of the APIs that are new, gone or changed."""
+    before, after = {each.name: each for each in old}, {each.name: each for each in new}
+    return tuple(
+        name
+        for name in {**before, **after}
+        if name not in before or name not in after or not _is_same(before[name], after[name])
     )
 
 
@@ -136,7 +149,7 @@ def _profiles(config: GatewayConfig, moved: Sequence[str]) -> list[ServedProfile
     ]
 
 
-def _is_same(one: Server, other: Server) -> bool:
+def _is_same(one: Server | HttpApi, other: Server | HttpApi) -> bool:
     return one == other and str(one.problem) == str(other.problem)
 
 
@@ -144,13 +157,7 @@ def _is_same(one: Server, other: Server) -> bool:
 
 
 def _widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
-    before = _by_name(old.servers)
-    for server in new.servers:
-        known = before.get(server.name)
-        if known is None:
-            yield f"server {server.name!r} is new"
-        elif server.problem is None and not _is_same(known, server):
-            yield from _wider_server(known, server)
+    yield from _wider_sources(old, new)
     yield from _wider_serve(old.serve, new.serve)
     tokens = {token.name: token for token in old.serve.tokens}
     for token in new.serve.tokens:
@@ -166,12 +173,38 @@ def _widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
             yield from _wider_profile(profiles[profile.name], profile)
 
 
+def _wider_sources(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
+    before = _by_name(old.servers)
+    for server in new.servers:
+        known = before.get(server.name)
+        if known is None:
+            yield f"server {server.name!r} is new"
+        elif server.problem is None and not _is_same(known, server):
+            yield from _wider_server(known, server)
+    apis = {api.name: api for api in old.apis}
+    for api in new.apis:
+        if api.name not in apis:
+            yield f"API {api.name!r} is new"
+        elif not _is_same(apis[api.name], api):
+            yield from _wider_api(apis[api.name], api)
+
+
 def _wider_server(old: Server, new: Server) -> Iterator[str]:
     how = ("transport", "command", "args", "env", "cwd", "url", "headers")
     other = [key for key in how if getattr(old, key) != getattr(new, key)]
     if other or old.problem is not None:
         yield f"server {new.name!r} is reached otherwise ({', '.join(other) or 'it was broken'})"
     yield from _wider_patterns(f"server {new.name!r}", old, new)
+
+
+def _wider_api(old: HttpApi, new: HttpApi) -> Iterator[str]:
+    how = ("file", "url", "base_url", "auth", "headers", "variables")
+    other = [key for key in how if getattr(old, key) != getattr(new, key)]
+    if other or old.problem is not None:
+        yield f"API {new.name!r} is reached otherwise ({', '.join(other) or 'it was broken'})"
+    if new.deprecated and not old.deprecated:
+        yield f"API {new.name!r} has its deprecated operations"
+    yield from _wider_patterns(f"API {new.name!r}", old, new)
 
 
 def _wider_token(old: Token, new: Token) -> Iterator[str]:
