@@ -109,8 +109,8 @@ JSON_KEYS = {
     "`prompt_tokens`, `cached_tokens`, `uncached_tokens`, `completion_tokens`, `prompt_by_turn`, "
     "`discovery_by_turn`); with `--growth` also `growth` (`tools`, `budget`, and `unfolded`, "
     "`folded`, `folded_no_budget`, each like a result). Tokens are characters over four.",
-    "reload": "`gateways`, each `pid`, `servers` (`added`, `removed`, `changed`), `openapi`, `tokens`, "
-    "`profiles`, `settings`, `needs_restart` (keys) and `widened` (clauses).",
+    "reload": "`gateways`, each `pid`, `servers` (`added`, `removed`, `changed`), `openapi`, "
+    "`tokens`, `profiles`, `settings`, `needs_restart` (keys) and `widened` (clauses).",
     "status": "`gateways`, each `pid`, `answers` and `error` (why it does not) and, of one that "
     "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, "
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
