@@ -279,8 +279,11 @@ def test_a_session_belongs_to_its_profile_and_to_its_token(tmp_path: Path) -> No
 
 def test_naming_a_session_under_another_profile_makes_no_room_for_more(tmp_path: Path) -> None:
     async def main() -> None:
-        serve = {"tokens": [token("wide", WIDE)], "sessions_per_token": 2}
-        async with served(tmp_path, **serve) as (_, url), http(WIDE) as h:
+        tokens = [token("wide", WIDE)]
+        async with (
+            served(tmp_path, tokens=tokens, sessions_per_token=2) as (_, url),
+            http(WIDE) as h,
+        ):
             statuses: list[int] = []
             for _ in range(4):
                 opened = await h.post(f"{url}/mcp/first", json=HELLO, headers=HEADERS)
@@ -334,6 +337,8 @@ def test_a_reload_adds_changes_and_removes_profiles_and_touches_no_other(tmp_pat
             async with reads, at(f"{url}/mcp/folds", h, "legacy") as gone, first:
                 before = await names(reads)
                 assert len(await names(first)) == 3
+                report = await place.ask("status")
+                assert {"name": "first", "clients": 1} in report["profiles"]
                 await gone.list_tools()
                 changed = {**PROFILES, "first": {"servers": ["two"]}, "new": {"deny": ["*"]}}
                 del changed["folds"]
