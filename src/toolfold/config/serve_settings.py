@@ -50,6 +50,11 @@ class Token:
     tenant: str = setting(
         "default", "Whose it is, among those who share a deployment and see nothing of each other."
     )
+    profiles: tuple[str, ...] | None = setting(
+        None,
+        "The profiles under which it may ask, and nowhere else; unset, it may ask under all of "
+        "them and without one.",
+    )
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -223,6 +228,14 @@ class ServeSettings:
         "says so.",
         low=100,
         high=1_000_000,
+    )
+    result_limit: int = setting(
+        0,
+        "The longest result that is passed on, in characters: of a call its content, and its "
+        "structured content as JSON; what was read of a resource; a prompt. What is cut or left "
+        "out says so. 0 is no limit.",
+        low=0,
+        high=1_000_000_000,
     )
 
     def __post_init__(self) -> None:
