@@ -68,6 +68,9 @@ class Origin:
     position: int = 0
     """Which call of the turn it is, from 0."""
 
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
@@ -323,6 +326,7 @@ class _Running:
             started=self._has_started,
             output=output,
             digest=call.tool.digest,
+            tenant=call.tenant,
         )
 
     def started(self) -> None:
@@ -430,6 +434,7 @@ def answer_record(
         call_id=origin.call_id,
         position=origin.position,
         named=tuple((hit.need, hit.name) for hit in answer.hits if hit.shown != "companion"),
+        tenant=origin.tenant,
     )
 
 

@@ -102,6 +102,9 @@ class CallRecord:
     digest: str = field(default="", repr=False)
     """The tool's digest: a tool that changed has another."""
 
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
@@ -151,6 +154,9 @@ class SearchRecord:
 
     named: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The needs of a search and the tools that the answer names for each, as pairs."""
+
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +249,9 @@ class RequestRecord:
     completion_tokens: int = 0
     error: str | None = None
     """What went wrong, in one line."""
+
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
 
     @property
     def tokens_saved(self) -> int:

@@ -246,6 +246,7 @@ async def _made(
             raise MissingExtraError("`toolfold serve`", "mcp") from None
         raise
     from toolfold.serve.replica.membership import Membership
+    from toolfold.serve.replica.shared_sessions import SharedSessions
     from toolfold.serve.trust.store import FILE_NAME as TRUST_FILE
     from toolfold.serve.trust.store import TrustStore
     from toolfold.serve.trust.verdicts import Trust
@@ -266,6 +267,7 @@ async def _made(
         children=children,
         auth=signer(config.serve.state_folder),
         spans=spans,
+        sessions=SharedSessions.of(store_of(config.serve)),
     )
     membership = Membership.of(store_of(config.serve))
     decided = asyncio.Event()
