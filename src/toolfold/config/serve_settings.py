@@ -199,8 +199,17 @@ class ServeSettings:
     )
     audit: str = setting(
         "auto",
-        "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`.",
+        "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`. With "
+        "`auto` and a `store` that is a PostgreSQL they are written there, and to the file while "
+        "that is away.",
         false="off",
+    )
+    audit_days: int = setting(
+        90,
+        "Days for which calls stand in the audit of a PostgreSQL; 0 is for ever. Files are bounded "
+        "by their size.",
+        low=0,
+        high=36_500,
     )
     state_dir: str = setting(
         "auto", "The folder for what is remembered between runs; `auto` is the user's own."

@@ -27,9 +27,9 @@ from toolfold.serve._shutdown import StopSignal, stopping
 from toolfold.serve.control.control_socket import ControlSocket
 from toolfold.serve.control.recent_activity import RecentActivity
 from toolfold.serve.http.guard import Guard, check_bind
-from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
 from toolfold.serve.observe.metrics import Metrics
+from toolfold.serve.observe.opened_audit import audit_of
 from toolfold.store.entries import MemoryEntries, SqliteEntries
 from toolfold.store.postgres.entries import TURNS, PostgresEntries
 from toolfold.store.store import Entries
@@ -112,9 +112,7 @@ def process(config: ProxyConfig, how: ProxyOptions) -> Generator[tuple[Observer,
         logging.getLogger("toolfold").setLevel(logging.WARNING)
     if how.mute:
         logging.getLogger().handlers = [logging.NullHandler()]
-    audit = None
-    if config.serve.audit_file is not None:
-        audit = AuditLog(config.serve.audit_file, redactor)
+    audit = audit_of(config.serve, redactor)
     try:
         yield (ProxyLog(), *((audit,) if audit is not None else ()))
     finally:

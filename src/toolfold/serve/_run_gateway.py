@@ -34,6 +34,7 @@ from toolfold.serve.mcp._descriptors import divert
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
 from toolfold.serve.observe.metrics import Metrics
+from toolfold.serve.observe.opened_audit import audit_of
 from toolfold.serve.observe.status_screen import LiveStatus, StatusLog
 from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp._manifests import Manifests
@@ -159,9 +160,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
         _log.warning("%s", note)
     for source in sources:
         _tell_loaded(source)
-    audit = None
-    if config.serve.audit_file is not None:
-        audit = AuditLog(config.serve.audit_file, redactor)
+    audit = audit_of(config.serve, redactor)
     serve = config.serve
     memory = open_memory(
         config.settings.memory,
