@@ -25,10 +25,9 @@ from toolfold.store.postgres.database import Database
 Opener = Callable[..., Database]
 
 
-def _call(tool: str, **more: Any) -> CallRecord:
-    given: dict[str, Any] = {"at": time.time(), "principal": "ada", "session": "s", "server": "m"}
+def _call(tool: str, at: float = 0.0, tenant: str = "default", error: str = "") -> CallRecord:
     return CallRecord(
-        **{**given, "via": "direct", "outcome": "ok", "seconds": 0.1, **more}, tool=tool
+        at or time.time(), "ada", "s", "m", tool, "direct", "ok", 0.1, error=error, tenant=tenant
     )
 
 

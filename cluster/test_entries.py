@@ -183,7 +183,7 @@ def test_steps_that_end_together_at_several_replicas_lose_nothing(
             await replicas[number].joined("k", began, began.reveal([f"{number}.{i}"]))
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda number: asyncio.run(steps(number)), range(4)))
+        list(pool.map(asyncio.run, map(steps, range(4))))
     found = asyncio.run(replicas[0].begun("k"))
     assert set(found.revealed) == {f"{n}.{i}" for n in range(4) for i in range(5)}
 

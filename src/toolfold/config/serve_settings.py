@@ -252,9 +252,10 @@ class ServeSettings:
 
     @property
     def token_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold tokens, the admin's too."""
+        """The environment variables that hold tokens, the admin's too, and the store's address."""
         admins = () if self.admin == "off" or self.admin.startswith("sha256:") else (self.admin,)
-        return (*(token.env for token in self.tokens if token.env), *admins)
+        stores = () if self.store == "files" or _is_address(self.store) else (self.store,)
+        return (*(token.env for token in self.tokens if token.env), *admins, *stores)
 
     @property
     def state_folder(self) -> Path:

@@ -92,7 +92,7 @@ class Dispatch:
         observers: Told of each call and search.
         spans: Makes OpenTelemetry's spans.
         given_up: Says why a call was cancelled, in one sentence for the records.
-        memory: Returns what earlier searches led to, as a principal may know it.
+        memory: Returns what earlier searches led to, as a principal of a tenant may know it.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Dispatch:
         observers: Iterable[Observer] | Observers = (),
         spans: Spans | None = None,
         given_up: Callable[[], str] = lambda: GIVEN_UP,
-        memory: Callable[[str], SearchMemory] | None = None,
+        memory: Callable[[str, str], SearchMemory] | None = None,
     ) -> None:
         self._memory = memory
         self._hooks = tuple(hooks)
@@ -139,7 +139,7 @@ class Dispatch:
                 record = answer_record(resolved, name, role, arguments, origin, 0.0)
                 self._observers.answered(record)
             return resolved
-        memory = None if self._memory is None else self._memory(origin.principal)
+        memory = None if self._memory is None else self._memory(origin.principal, origin.tenant)
         with self._spans.search() as span:
             began = time.perf_counter()
             resolved = await _resolved(folded, name, arguments, session, absent, memory)

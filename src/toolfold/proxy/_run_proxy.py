@@ -145,6 +145,7 @@ async def running(
         config.serve.state_folder,
         has_tokens=bool(config.proxy.tokens),
         redactor=Redactor(_secrets(config)),
+        database=store_of(config.serve).database,
     )
     spans = start_spans()
     activity = RecentActivity(Redactor(_secrets(config)), memory)

@@ -177,7 +177,7 @@ class ProxyApp:
             searches=upstream.searches,
             context_length=upstream.context_length,
             rounds_at_most=self.config.proxy.rounds - 1,
-            learning=self._learning,
+            learning=self._learning and self._learning.for_tenant(principal.tenant),
         )
 
     def told(self, record: RequestRecord, answers: Iterable[SearchRecord]) -> None:

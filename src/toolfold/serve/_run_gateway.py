@@ -167,6 +167,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
         serve.state_folder,
         has_tokens=bool(serve.tokens),
         redactor=redactor,
+        database=store_of(serve).database,
     )
     try:
         yield _Process(redactor, audit, sources, memory)
