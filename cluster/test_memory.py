@@ -16,8 +16,7 @@ from cluster.postgres import Postgres
 from support.memories import TOPICS, UNSEEN, found_first, opaque_tools, taught, teach
 from toolfold import Catalog
 from toolfold.cli.main import main
-from toolfold.memory import Memory, PostgresMemory, Use, open_memory
-from toolfold.memory import memory as memories
+from toolfold.memory import Memory, PostgresMemory, Use, _tries, open_memory
 from toolfold.settings import MemorySettings
 from toolfold.store.postgres.database import Database
 
@@ -183,7 +182,7 @@ def test_with_the_database_away_searches_go_on_and_what_is_learnt_waits(
 def test_what_waits_is_bounded(
     postgres_alone: tuple[Postgres, str], open_database: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memories, "POSTPONED", 5)
+    monkeypatch.setattr(_tries, "POSTPONED", 5)
     server, address = postgres_alone
     memory = Memory(PostgresMemory(open_database(address)))
     tool = opaque_tools()[0]

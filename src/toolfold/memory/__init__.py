@@ -7,8 +7,8 @@ are the only ones that are ever named.
 """
 
 from toolfold.memory._database import PostgresMemory
+from toolfold.memory._kept import StoreError
 from toolfold.memory._places import tenants_place
-from toolfold.memory._store import StoreError
 from toolfold.memory.memory import Memory, Share
 from toolfold.memory.opening import memory_file, memory_place, open_memory
 from toolfold.memory.principal_memory import PrincipalMemory

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolfold._json_values import compact, parse
-from toolfold.memory._store import KeptRequest, MemoryFile, Ranked, StoreError, ToolKey
+from toolfold.memory._kept import KeptRequest, Ranked, StoreError, ToolKey
+from toolfold.memory._store import MemoryFile
 from toolfold.store.postgres.database import Database
 
 if TYPE_CHECKING:

@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from toolfold.memory._store import KeptRequest, Ranked, ToolKey
+from toolfold.errors import ToolfoldError
 
-__all__ = ["KeptMemory"]
+__all__ = ["KeptMemory", "KeptRequest", "Ranked", "StoreError", "ToolKey"]
+
+ToolKey = tuple[str, str]
+"""A tool's name and its digest."""
+
+Ranked = tuple[tuple[ToolKey, float], ...]
+"""How a search without memory ranked tools: the logarithms of their shares of the belief."""
+
+
+class StoreError(ToolfoldError):
+    """The file could not be read or written; what it held is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRequest:
+    """One request that is kept, and what it led to."""
+
+    id: int
+    seq: int
+    principal: str
+    text: str
+    at: float
+    vector: bytes
+    ranked: Ranked
+    uses: tuple[tuple[ToolKey, int, int], ...]
+    """The tools, and how often each worked and did not; the newest first."""
 
 
 class KeptMemory(Protocol):

@@ -10,27 +10,27 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
-from toolfold.memory._evidence import SAME, Weight, believed
+from toolfold.memory._asked import READ_AT_MOST, AskedNeeds
+from toolfold.memory._evidence import Weight
 from toolfold.memory._forgetting import forget_part, tidy
-from toolfold.memory._index import RequestIndex
-from toolfold.memory._kept import KeptMemory
-from toolfold.memory._pairs import Pairs
+from toolfold.memory._kept import KeptMemory, Ranked, ToolKey
 from toolfold.memory._places import tenants_place
-from toolfold.memory._store import MemoryFile, Ranked, StoreError, ToolKey
+from toolfold.memory._store import MemoryFile
+from toolfold.memory._tries import Tries
+from toolfold.memory._view import RecordView, renew_vectors
 from toolfold.memory._weighing import Weighing, embedded, packed
 from toolfold.memory._writer import MemoryWriter
 from toolfold.memory.principal_memory import PrincipalMemory
 from toolfold.memory.records import (
     NAME_LIMIT,
-    RANKED_AT_MOST,
     TEXT_LIMIT,
     MemoryRecord,
     records_of,
@@ -38,13 +38,10 @@ from toolfold.memory.records import (
 from toolfold.redact import Redactor
 from toolfold.search import Match
 from toolfold.search.memory import SearchedTools, Use, Weighed
-from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
+from toolfold.store.store import DEFAULT_TENANT
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from toolfold.memory._database import PostgresMemory
 
 __all__ = ["Memory", "Share"]
@@ -53,24 +50,15 @@ Share = Literal["principal", "all"]
 """Whose searches count: everybody's own, or all of them."""
 
 DAY = 86_400.0
-PER_TOOL = 200
-"""How many requests of one principal are kept for one tool; more are added to the nearest."""
-
 TENANTS_AT_MOST = 64
 """How many tenants' memories are open at once; the one not used for the longest time is closed."""
-
-POSTPONED = 1_000
-"""How much is kept in this process until a database is back; the oldest leaves first."""
 
 IN_USE = 600.0
 """How long after a search it is looked for what others wrote to a database, in seconds."""
 
-_ASKED_KEPT = 512
-_READ_AT_MOST = 4_000
 _LOOK_EVERY = 1.0
 _TIDY_EVERY = 256
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Memory:
@@ -110,22 +98,16 @@ class Memory:
         self._redactor = redactor or Redactor()
         self._lock = threading.RLock()
         self._writing = threading.Lock()
-        self._looking = threading.Lock()
         self._kept: KeptMemory | None = None
-        self._index: RequestIndex | None = None
-        self._pairs = Pairs()
-        self._seen_changes: tuple[int, int, int] = (-1, -1, -1)
-        self._seen_writes: Hashable = None
+        self._view = RecordView(self._lock)
+        self._tries = Tries()
         self._looked = 0.0
         self._searched = time.monotonic()
-        self._asked: OrderedDict[tuple[str | None, str], Ranked] = OrderedDict()
+        self._asked = AskedNeeds()
         self._weighs: Weighing | None = None
         self._catalogs: Memo[str, float] = Memo(64)
-        self._said: set[str] = set()
         self._has_written = False
         self._writes = 0
-        self._postponed: deque[Callable[[], None]] = deque(maxlen=POSTPONED)
-        self._is_away = False
         self._tenants: OrderedDict[str, Memory] = OrderedDict()
         self._writer = MemoryWriter(self._look_again if self._is_shared else None)
 
@@ -179,10 +161,10 @@ class Memory:
             found: What the ranker found, best first.
             catalog: The tools that were searched.
         """
-        self._guarded(self._look, None)
+        self._tries.guarded(self._look, None)
         with self._lock:
-            self._note_asked(principal, need, found, catalog)
-            return self._guarded(
+            self._asked.note(principal, need, found, catalog)
+            return self._tries.guarded(
                 lambda: self._weighed(principal, need, found, catalog), Weighed(found)
             )
 
@@ -199,9 +181,9 @@ class Memory:
         self, principal: str | None, tool: Tool, catalog: SearchedTools
     ) -> Sequence[Tool]:
         """Return tools that were used together with one; see `SearchMemory.beside`."""
-        self._guarded(self._look, None)
+        self._tries.guarded(self._look, None)
         with self._lock:
-            keys = self._pairs.beside(principal, (tool.name, tool.digest))
+            keys = self._view.pairs.beside(principal, (tool.name, tool.digest))
         return [
             catalog[name] for name, digest in keys
             if name in catalog and catalog[name].digest == digest
@@ -222,8 +204,7 @@ class Memory:
     def learn(self, use: Use) -> None:
         """Keep what a search led to, soon; nobody waits for it."""
         with self._lock:
-            need = use.request[:_READ_AT_MOST]
-            ranked = self._asked.get((use.principal, need)) or self._asked.get((None, need))
+            ranked = self._asked.ranked(use.principal, use.request)
         self._later(lambda: self._learn(use, ranked))
 
     def together(self, principal: str, one: ToolKey, other: ToolKey, at: float = 0.0) -> None:
@@ -234,7 +215,7 @@ class Memory:
     def flush(self) -> None:
         """Wait until all that was learnt so far is kept, and counts."""
         self._writer.wait()
-        self._guarded(self._refresh, None)
+        self._tries.guarded(self._refresh, None)
 
     def close(self) -> None:
         """Keep what was learnt, and close the file."""
@@ -244,12 +225,12 @@ class Memory:
         for memory in tenants:
             memory.close()
         self._writer.close()
-        if self._postponed:
-            self._say("the database is away: some of what was learnt is lost")
-        with self._looking, self._lock:
+        self._tries.end()
+        self._view.forget()
+        with self._lock:
             if self._kept is not None:
                 self._kept.close()
-                self._kept = self._index = None
+                self._kept = None
 
     def take_over(self, file: Path) -> None:
         """Have a database keep what a file holds, once, soon; the file stays."""
@@ -263,7 +244,7 @@ class Memory:
         with closing(MemoryFile(path)) as file:
             if file.problem:
                 return
-            file.renew_vectors(_table_version(), lambda text: packed(embedded(text)))
+            renew_vectors(file)
             count = place.take_over(file)
         if count:
             self._tell(f"{count} requests of {path} are in {place.place} now; the file stays")
@@ -302,14 +283,16 @@ class Memory:
         """What its arrays take in this process."""
         self._refresh()
         with self._lock:
-            return 0 if self._index is None else self._index.nbytes
+            index = self._view.index
+            return 0 if index is None else index.nbytes
 
     @property
     def size(self) -> int:
         """How many requests it holds."""
         self._refresh()
         with self._lock:
-            return 0 if self._index is None else self._index.size
+            index = self._view.index
+            return 0 if index is None else index.size
 
     def records(self) -> Iterator[MemoryRecord]:
         """Yield all that is kept, the oldest first.
@@ -405,28 +388,13 @@ class Memory:
 
     # ---- weighing
 
-    def _note_asked(
-        self, principal: str | None, need: str, found: Sequence[Match], catalog: SearchedTools
-    ) -> None:
-        """Keep in mind how search by itself ranked tools: it is learnt with what comes of it."""
-        tools, key = catalog.tools, (principal, need[:_READ_AT_MOST])
-        self._asked[key] = tuple(
-            ((tools[place].name, tools[place].digest), share)
-            for place, share in believed(found)[:RANKED_AT_MOST]
-        )
-        self._asked.move_to_end(key)
-        while len(self._asked) > _ASKED_KEPT:
-            self._asked.popitem(last=False)
-
     def _weighing(self) -> Weighing:
         """Return what weighs with the record as it is now."""
-        assert self._index is not None  # looked at above
-        if self._weighs is None or self._weighs.index is not self._index:
-            self._weighs = Weighing(self._index, self._ranked)
+        index = self._view.index
+        assert index is not None  # looked at before
+        if self._weighs is None or self._weighs.index is not index:
+            self._weighs = Weighing(index, lambda requests: self._store.ranked(requests))
         return self._weighs
-
-    def _ranked(self, requests: Sequence[int]) -> Mapping[int, Ranked]:
-        return self._store.ranked(requests)
 
     def _note_seen(self, catalog: SearchedTools) -> None:
         """Write down, once a day for each catalog, that its tools are there."""
@@ -456,51 +424,27 @@ class Memory:
         Nobody waits for a database: there, whoever writes looks, too.
         """
         self._searched = time.monotonic()
-        if self._index is not None and self._searched < self._looked + _LOOK_EVERY:
+        if self._view.index is not None and self._searched < self._looked + _LOOK_EVERY:
             return
         if not self._is_shared:
             self._refresh()
             return
-        with self._lock:
-            self._index = self._index or RequestIndex(_dimensions())
+        self._view.begin()
         self._looked = self._searched
-        self._later(self._refresh)
+        self._later(self._refresh, keeps=False)
 
     def _look_again(self) -> None:
         """Take in what others wrote to a database, as long as anybody searches."""
-        if time.monotonic() < self._searched + IN_USE or self._postponed:
-            self._guarded(lambda: self._attempt(self._refresh), None)
+        if time.monotonic() < self._searched + IN_USE or self._tries.has_postponed:
+            self._tries.attempt(self._refresh, keeps=False)
 
     def _refresh(self) -> None:
         """Take in what was written since the last look, by whomever."""
-        with self._looking:
-            self._looked = time.monotonic()
-            if self._kept is None and isinstance(self._place, Path) and not self._place.exists():
-                # Nobody has learnt anything yet: no file is made for a look.
-                with self._lock:
-                    self._index = self._index or RequestIndex(_dimensions())
-                return
-            store = self._store
-            if self._index is None or self._seen_writes is None:
-                store.renew_vectors(_table_version(), lambda text: packed(embedded(text)))
-            writes = store.writes()
-            if writes == self._seen_writes:
-                return
-            generation, seq, pairs = store.changes()
-            before = self._seen_changes
-            is_new = self._index is None or generation != before[0]
-            after = 0 if is_new else before[1]
-            kept = list(store.requests(after=after)) if is_new or seq != after else []
-            beside = Pairs(store.pairs()) if is_new or pairs != before[2] else None
-            with self._lock:
-                index = self._index
-                if index is None or is_new:
-                    index = RequestIndex(_dimensions())
-                for request in kept:
-                    index.put(request)
-                self._index = index
-                self._pairs = self._pairs if beside is None else beside
-                self._seen_changes, self._seen_writes = (generation, seq, pairs), writes
+        self._looked = time.monotonic()
+        if self._kept is None and isinstance(self._place, Path) and not self._place.exists():
+            self._view.begin()  # nobody has learnt anything yet: no file is made for a look
+        else:
+            self._view.refresh(self._store)
 
     def _learn(self, use: Use, ranked: Ranked | None) -> None:
         key = (use.tool[:NAME_LIMIT], use.digest)
@@ -517,15 +461,14 @@ class Memory:
         ranked: Ranked | None,
         at: float,
     ) -> None:
-        text = one_line(self._redactor.redact(request[:_READ_AT_MOST]), TEXT_LIMIT)
+        text = one_line(self._redactor.redact(request[:READ_AT_MOST]), TEXT_LIMIT)
         principal = principal[:NAME_LIMIT]
         vector = embedded(text)
         if not vector.any():
             return  # no word of it is known: nothing will ever be near to it
         with self._writing:
             self._refresh()
-            with self._lock:
-                same = self._same(principal, vector, use[0])
+            same = self._view.same(principal, vector, use[0])
             known = None if same is None else self._store.text(same)
             if known is not None and known != text:
                 text, vector, ranked = known, embedded(known), None
@@ -535,23 +478,6 @@ class Memory:
             if self._writes % _TIDY_EVERY == 1:
                 tidy(self._store, age=self._age, bound=self._bound)
             self._refresh()
-
-    def _same(self, principal: str, vector: NDArray[np.float32], key: ToolKey) -> int | None:
-        """Return the id of the request to which a new one is added, if any.
-
-        That is one that says the same and led to the same tool; or the nearest of those that led
-        there, where there are as many as are kept.
-        """
-        index = self._index
-        number = None if index is None else index.tools.get(key)
-        if index is None or number is None:
-            return None
-        live = (index.used[: index.size] == number).any(axis=1)
-        live &= index.principal[: index.size] == index.principal_of(principal)
-        near = index.nearest(vector, live, at_most=1)
-        if not near or (near[0].similarity < SAME and int(live.sum()) < PER_TOOL):
-            return None
-        return index.ids[near[0].row]
 
     def _pair(self, principal: str, one: ToolKey, other: ToolKey, at: float) -> None:
         with self._writing:
@@ -567,63 +493,6 @@ class Memory:
 
     # ---- beside the caller
 
-    def _later(self, job: Callable[[], None]) -> None:
-        if not self._writer.put(lambda: self._guarded(lambda: self._attempt(job), None)):
-            self._say("more is learnt than can be written: some of it is lost")
-
-    def _attempt(self, job: Callable[[], None]) -> None:
-        """Do something, and before it what a database that was away has not taken yet."""
-        try:
-            while self._postponed:
-                self._guarded(self._postponed[0], None, passing=StoreAwayError)
-                self._postponed.popleft()
-            job()
-        except StoreAwayError as error:
-            if not self._is_away:
-                self._is_away = True
-                _log.warning(
-                    "%s; searches go on with what is known, and what is learnt waits here", error
-                )
-            if job != self._refresh:
-                if len(self._postponed) == POSTPONED:
-                    self._say("the database is away for long: some of what was learnt is lost")
-                self._postponed.append(job)
-        else:
-            self._is_away = False
-
-    def _guarded(
-        self, work: Callable[[], T], otherwise: T, passing: type[Exception] | None = None
-    ) -> T:
-        """Do something; whatever goes wrong with the file, say it once and go on without.
-
-        Args:
-            work: What to do.
-            otherwise: What comes of it where it goes wrong.
-            passing: What is not passed over.
-        """
-        try:
-            return work()
-        except (StoreError, StoreAwayError) as error:
-            if passing is not None and isinstance(error, passing):
-                raise
-            self._say(str(error))
-        except Exception as error:
-            self._say(f"the memory failed and is passed over: {error!r}")
-        return otherwise
-
-    def _say(self, what: str) -> None:
-        if what not in self._said and len(self._said) < 16:
-            self._said.add(what)
-            _log.warning("%s", what)
-
-
-def _dimensions() -> int:
-    from toolfold.search._dense import table
-
-    return table().dimensions
-
-
-def _table_version() -> str:
-    from toolfold.search._dense import table
-
-    return table().version
+    def _later(self, job: Callable[[], None], *, keeps: bool = True) -> None:
+        if not self._writer.put(lambda: self._tries.attempt(job, keeps=keeps)):
+            self._tries.say("more is learnt than can be written: some of it is lost")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from toolfold.store.entries import MemoryEntries
@@ -138,9 +139,9 @@ class PostgresEntries:
         """Return an entry, without its value where it is of a version; None where there is none.
 
         Raises:
-            StoreAwayError: The database is away.
+            StoreAwayError: The database is away, or does not take such a key.
         """
-        with self._database.transaction(tenant=self.tenant) as connection:
+        with self._asking() as connection:
             row = connection.execute(
                 "select version, case when version <> %s then value end,"
                 " used < now() - interval '1 hour' from toolfold.entries"
@@ -159,10 +160,10 @@ class PostgresEntries:
         Return it as it is then; None where there was none and `change` made none.
 
         Raises:
-            StoreAwayError: The database is away.
+            StoreAwayError: The database is away, or does not take it.
         """
         place = (self.tenant, self.kind.name, key)
-        with self._database.transaction(tenant=self.tenant) as connection:
+        with self._asking() as connection:
             # Whoever makes one is waited for, as whoever changes it is.
             connection.execute(
                 "select pg_advisory_xact_lock(hashtextextended(%s, 7366))", ("\x1f".join(place),)
@@ -201,6 +202,16 @@ class PostgresEntries:
             ).rowcount
 
     # ---- in the database
+
+    @contextmanager
+    def _asking(self) -> Generator[Connection[Any]]:
+        from psycopg import Error
+
+        try:
+            with self._database.transaction(tenant=self.tenant) as connection:
+                yield connection
+        except (Error, UnicodeError) as error:
+            raise StoreAwayError(f"the database refuses: {type(error).__name__}") from None
 
     def _read(self, keys: list[str]) -> dict[str, bytes]:
         with self._database.transaction(tenant=self.tenant) as connection:
