@@ -21,6 +21,7 @@ from toolfold.config import (
     find_config,
     load_gateway,
 )
+from toolfold.config.proxy_config import load_proxy
 
 
 def written(folder: Path, text: str, name: str = "toolfold.yaml") -> Path:
@@ -811,3 +812,16 @@ def test_a_client_of_ones_own_is_read_with_its_secret_by_reference(
     assert server.oauth_client_secret == "s3cret-of-mine"
     assert server.oauth_port == 8123
     assert "s3cret-of-mine" in server.secrets
+
+
+def test_the_variable_of_the_stores_address_is_no_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "toolfold.yaml"
+    file.write_text("serve:\n  store: TOOLFOLD_STORE\nproxy:\n  listen: '8788'\n")
+    monkeypatch.setenv("TOOLFOLD_STORE", "postgresql://app:hush@db/tools")
+
+    serve = load_gateway(file, strict=False).serve
+    assert serve.store_address == "postgresql://app:hush@db/tools"
+    assert serve.token_variables == ("TOOLFOLD_STORE",)
+    assert load_proxy(file, needs_upstream=False).serve == serve

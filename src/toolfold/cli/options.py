@@ -158,11 +158,17 @@ class OpenedTools:
     def memory(self) -> Memory | None:
         """Return what searches led to here before, where that is kept and counts."""
         from toolfold.config import ServeSettings
+        from toolfold.config.opened_store import store_of
         from toolfold.memory import memory_file, open_memory
 
         serve = ServeSettings() if self.live is None else self.live.serve
-        own, folder = self.settings.memory, serve.state_folder
-        return open_memory(own, folder) if memory_file(own, folder).exists() else None
+        own, folder, database = self.settings.memory, serve.state_folder, store_of(serve).database
+        if database is None and not memory_file(own, folder).exists():
+            return None
+        memory = open_memory(own, folder, database=database)
+        if memory is not None and database is not None:
+            memory.flush()  # one search is all there is: it waits for what others learnt
+        return memory
 
     def entries(self) -> list[Entry]:
         """Return the entries of the file, or of the bundled catalog, as they came in."""

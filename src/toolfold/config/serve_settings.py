@@ -204,8 +204,17 @@ class ServeSettings:
     )
     audit: str = setting(
         "auto",
-        "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`.",
+        "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`. With "
+        "`auto` and a `store` that is a PostgreSQL they are written there, and to the file while "
+        "that is away.",
         false="off",
+    )
+    audit_days: int = setting(
+        90,
+        "Days for which calls stand in the audit of a PostgreSQL; 0 is for ever. Files are bounded "
+        "by their size.",
+        low=0,
+        high=36_500,
     )
     state_dir: str = setting(
         "auto", "The folder for what is remembered between runs; `auto` is the user's own."
@@ -256,9 +265,10 @@ class ServeSettings:
 
     @property
     def token_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold tokens, the admin's too."""
+        """The environment variables that hold tokens, the admin's too, and the store's address."""
         admins = () if self.admin == "off" or self.admin.startswith("sha256:") else (self.admin,)
-        return (*(token.env for token in self.tokens if token.env), *admins)
+        stores = () if self.store == "files" or _is_address(self.store) else (self.store,)
+        return (*(token.env for token in self.tokens if token.env), *admins, *stores)
 
     @property
     def state_folder(self) -> Path:

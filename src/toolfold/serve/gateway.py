@@ -49,7 +49,8 @@ from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
 from toolfold.serve.narrowing import Narrowing
 from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
-from toolfold.session import SessionStore
+from toolfold.serve.replica.shared_sessions import OwnSessions, Sessions
+from toolfold.session import Session
 from toolfold.sources.calls import PendingCall
 from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
@@ -92,6 +93,7 @@ class Gateway:
         spans: Makes OpenTelemetry's spans.
         memory: What searches led to: it learns from all that is called.
         placements: Says of a server where it runs, where that is one replica of several.
+        sessions: What conversations have done so far; by default known to this process alone.
 
     Raises:
         ConfigError: Two sources, or a source and a server, have one name.
@@ -111,6 +113,7 @@ class Gateway:
         spans: Spans | None = None,
         memory: Memory | None = None,
         placements: Callable[[Server], Placement | None] | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
         self.config, self._scope = config, scope
         self._narrowing = Narrowing(config, scope)
@@ -149,7 +152,7 @@ class Gateway:
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
-        self.sessions = SessionStore()
+        self.sessions: Sessions = OwnSessions() if sessions is None else sessions
         self.parking = Parking()
         self.membership: Membership | None = None
         """What is shared with other replicas; None where there are none."""
@@ -236,7 +239,8 @@ class Gateway:
         """
         wait = self.config.serve.plain_wait
         view = await self.views.awaited(principal, wait, remembers=remembers)
-        return await view.listed(self.sessions.get(key)), view.digest
+        session = await self.sessions.begun(key, principal.tenant) if remembers else Session()
+        return await view.listed(session), view.digest
 
     async def call_tool(
         self,
@@ -272,25 +276,25 @@ class Gateway:
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, "a call needs a `name`")
         if self.calls.is_closing:
-            origin = Origin(principal.name, caller.key)
+            origin = _origin(principal, caller)
             self._dispatch.rejected(name, params.get("arguments"), prompts.STOPPING, origin)
             raise StoppingError
         view = self.views.ready(principal, remembers=remembers)
         view = view or await self.view(principal, remembers=remembers)
-        session = self.sessions.get(caller.key)
+        sessions, key = self.sessions, caller.key
+        session = await sessions.begun(key, principal.tenant) if remembers else Session()
         resolved = await self._dispatch.resolve(
             view.folded,
             name,
             params.get("arguments"),
             session=session,
-            origin=Origin(principal.name, caller.key),
+            origin=_origin(principal, caller),
             absent=self.absent(principal),
         )
         # Another call of this client may have ended meanwhile: what it revealed stays.
-        before = self.sessions.get(caller.key)
-        after = before.joined(session, resolved.session)
-        if after != before:
-            self.sessions.put(caller.key, after)
+        before = after = session
+        if remembers:
+            before, after = await sessions.joined(key, session, resolved.session, principal.tenant)
         if isinstance(resolved, Invocation):
             return await self._invoke(resolved, caller, principal, view, params)
         if view.reveals and after.revealed != before.revealed:
@@ -325,6 +329,7 @@ class Gateway:
             "revealed" if is_revealed and invocation.via == "direct" else invocation.via,
             agent=principal.name,
             session=caller.key,
+            tenant=principal.tenant,
         )
 
         async def work(relayed: RelayedCall) -> dict[str, Json]:
@@ -352,7 +357,7 @@ class Gateway:
         self, invocation: Invocation, caller: Caller, principal: Principal, text: str
     ) -> dict[str, Json]:
         """Answer a call that nobody runs, and have that recorded."""
-        origin = Origin(principal.name, caller.key)
+        origin = _origin(principal, caller)
         self._dispatch.rejected(invocation.tool.name, invocation.arguments, text, origin)
         return text_result(text, is_error=True)
 
@@ -498,6 +503,10 @@ class Gateway:
         """Let go of what is kept of a conversation, its own servers with it."""
         self.sessions.forget(key)
         await self.pool.forget(key)
+
+
+def _origin(principal: Principal, caller: Caller) -> Origin:
+    return Origin(principal.name, caller.key, tenant=principal.tenant)
 
 
 def _may_ask(source: Source) -> bool:
