@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolfold.serve.replica.servers_once import ServersOnce
     from toolfold.sources.mcp._server_words import ServerWords
     from toolfold.sources.mcp.connection import Peer
-    from toolfold.sources.mcp.placement import Reached
+    from toolfold.sources.mcp.placement import ReachedServer
     from toolfold.sources.mcp.server import Server
 
 __all__ = ["ServerPlacement"]
@@ -93,7 +93,7 @@ class ServerPlacement:
             await self._once.changed(name, LOOKS)
 
     @asynccontextmanager
-    async def reached(self, peer: Peer, words: ServerWords) -> AsyncGenerator[Reached]:
+    async def reached(self, peer: Peer, words: ServerWords) -> AsyncGenerator[ReachedServer]:
         """Run it here, or speak with the replica that runs it, as long as the block lasts."""
         if self._tenure is not None:
             async with self._run(self._tenure, peer, words) as reached:
@@ -106,7 +106,9 @@ class ServerPlacement:
             )
 
     @asynccontextmanager
-    async def _run(self, tenure: Tenure, peer: Peer, words: ServerWords) -> AsyncGenerator[Reached]:
+    async def _run(
+        self, tenure: Tenure, peer: Peer, words: ServerWords
+    ) -> AsyncGenerator[ReachedServer]:
         watchdog = Watchdog(tenure.lease.until)
         tenure.on_renewed = watchdog.extend
         try:
