@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from cluster.postgres import Postgres
+from cluster.serving import book, soon
 from toolfold.scope import Scope
 from toolfold.serve.replica import forwarded_calls as words
 from toolfold.serve.replica.forwarded_connection import ForwardedConnection, Holder
@@ -20,6 +22,7 @@ from toolfold.serve.replica.held_server import HeldServer
 from toolfold.serve.replica.membership import Membership
 from toolfold.serve.replica.servers_once import ServersOnce
 from toolfold.serve.replica.tenure import Tenure
+from toolfold.sources.mcp._server_errors import ServerDownError
 from toolfold.sources.mcp.connection import Params, is_gone, is_unheard
 from toolfold.sources.mcp.mcp_source import McpSource
 from toolfold.sources.mcp.server import Server
@@ -139,6 +142,40 @@ def test_an_answer_of_an_earlier_tenure_is_turned_away(address: str, open_databa
             assert is_gone(raised.value)
             assert not is_unheard(raised.value)
             assert await ask(3) == {"said": 3}
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_parted_from_the_database_it_ends_before_its_lease_does(
+    postgres_alone: tuple[Postgres, str], open_database: Opener, tmp_path: Path
+) -> None:
+    postgres, address = postgres_alone
+    written = tmp_path / "book"
+    args = ("-S", "-E", SERVER, str(written))
+    server = Server("one", command=sys.executable, args=args, run="once", start_timeout=3)
+
+    async def main() -> None:
+        here = Membership(open_database(address), "here")
+        once = ServersOnce(here, seconds=6)
+        placed = once.placement(server)
+        async with here.opened(), McpSource(server, placement=placed) as source:
+            arguments = {"x": "a", "seconds": 30}
+            params = {"name": "slow", "arguments": arguments}
+            slow = asyncio.create_task(source.request("tools/call", params))
+            await asyncio.to_thread(soon, lambda: "call" in str(book(written)))
+            began = now()
+            await asyncio.to_thread(postgres.stop, "immediate")
+            with pytest.raises(ServerDownError) as raised:
+                await slow
+            assert raised.value.lost
+            [pid] = [pid for what, _, pid in book(written) if what == "start"]
+            await asyncio.to_thread(soon, lambda: not Path(f"/proc/{pid}").exists())
+            assert now() - began < 6
+            # Nobody can say where it runs: it is not started.
+            with pytest.raises(ServerDownError, match="cannot be found out"):
+                await source.request("tools/call", params)
+            assert len([line for line in book(written) if line[0] == "start"]) == 1
+            postgres.start()
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

@@ -87,7 +87,9 @@ class ServerPlacement:
                     _log.info("server %s runs at another replica", name)
                     return
             except StoreAwayError as error:
-                why = f"where it runs cannot be found out: {error.message}"
+                # Clients read this: where the database is, is none of their business.
+                why = "where it runs cannot be found out, because the database is away"
+                _log.debug("server %s: %s", name, error)
             if time.monotonic() > deadline:
                 raise ServerDownError(name, why, lost=False)
             await self._once.changed(name, LOOKS)
