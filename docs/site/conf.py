@@ -43,6 +43,7 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/guides/gateway-changes",
         "docs/guides/deployment",
         "docs/guides/store",
+        "docs/guides/servers-once",
         "docs/guides/shared-catalog",
         "docs/guides/doctor",
         "docs/guides/memory",

@@ -125,6 +125,27 @@ def test_our_own_keys_stand_beside_those_of_everybody(tmp_path: Path) -> None:
     assert one(tmp_path, {"command": "x", "call_timeout": 0}).call_timeout is None
 
 
+def test_a_server_runs_at_each_replica_or_once(tmp_path: Path) -> None:
+    assert one(tmp_path, {"command": "x"}).run == "each"
+    assert one(tmp_path, {"command": "x", "run": "once"}).run == "once"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message", "hint"),
+    [
+        ({"url": "http://x/mcp", "run": "once"}, "is 'once'",
+         "take `run` out: a server at an address is not started here"),
+        ({"command": "x", "per_session": True, "run": "once"},
+         "is 'once', and `per_session` gives each session one", "take one of the two out"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_once_is_not_told_to(
+    tmp_path: Path, entry: dict[str, Any], message: str, hint: str
+) -> None:
+    where = "`mcpServers.it.run` in `FILE`, line 1"
+    assert refused(tmp_path, entry) == (f"{where} {message}", hint)
+
+
 def test_lists_of_tools_in_other_clients_words_count(tmp_path: Path) -> None:
     server = one(tmp_path, {"command": "x", "includeTools": ["a"], "disabledTools": ["b"]})
     all_of_them = one(tmp_path, {"command": "x", "includeTools": [], "tools": ["*"]})

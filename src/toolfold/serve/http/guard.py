@@ -40,6 +40,7 @@ from toolfold.serve.http.rate_limit import (
     TooLargeError,
     burst_of,
     read_within,
+    shared_rates,
 )
 from toolfold.serve.http.refusal import RefusedError as _Refusal
 from toolfold.serve.http.request_headers import headers_of
@@ -247,7 +248,7 @@ class Guard:
                 sessions=settings.max_sessions,
                 idle=settings.session_idle,
             ),
-            shared_rates=_shared_rates(settings),
+            shared_rates=shared_rates(settings),
             refused=refused,
             is_closing=is_closing,
             customs=customs,
@@ -477,17 +478,6 @@ def _check_wait(wait: int) -> None:
     if wait:
         seconds = str(ceil(wait / 1e9)).encode()
         raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
-
-
-def _shared_rates(settings: ServeSettings) -> SharedRates | None:
-    """Return what counts requests over all replicas, where there is a store that they share."""
-    if settings.store_address is None:
-        return None
-    from toolfold.config.opened_store import store_of
-    from toolfold.store.postgres.rates import PostgresRates
-
-    database = store_of(settings).database
-    return None if database is None else PostgresRates(database)
 
 
 class _UnderWay(NamedTuple):
