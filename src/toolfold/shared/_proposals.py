@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING, Any, LiteralString, cast
 from toolfold._json_values import compact_bytes
 from toolfold.scope import Scope
 from toolfold.search.lexical import WordStatistics
-from toolfold.search.partial import AllTools, AskedText, ToolEntry, asked, name_terms
-from toolfold.shared._rows import entry_of, sparse, term_number
+from toolfold.search.partial import (
+    SHORTLIST,
+    AllTools,
+    AskedText,
+    ToolEntry,
+    asked,
+    compares_sources,
+    leading,
+    name_terms,
+)
+from toolfold.shared._chosen_words import chosen_words
+from toolfold.shared._rows import entry_of, sparse, strong_number, term_number
 from toolfold.shared._scopes import ScopeFilter, scope_filter
 
 if TYPE_CHECKING:
@@ -23,22 +33,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
-__all__ = ["Proposal", "Statistics", "proposal", "reach", "statistics"]
+__all__ = ["Proposal", "Statistics", "lacks_indexes", "proposal", "reach", "statistics"]
 
 SCANNED_TO = 8_192
 """Up to so many tools all are looked through."""
 
-RARE_ROWS = 6_000
-"""So many tools are compared word by word in a large catalog, about: those with the rarest words
-of the request."""
-
-COMMON_ROWS = 200_000
-"""A word that more tools hold is looked for only together with others."""
+LOOKED_AT = 40_000
+"""So many tools at most are compared word by word, in a large catalog."""
 
 READINGS = 8
 """How often a query is read anew because a reading asked for more words."""
 
-_EF_SEARCH = 200
+EF_SEARCH = 400
+"""How many tools the index over meaning keeps in view: twice the shortlist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,16 @@ def statistics(
     return Statistics(row[0], row[1], _means(row[2], row[3]), vectors, moment, row[6])
 
 
+def lacks_indexes(connection: Connection[Any], tenant: str) -> bool:
+    """Whether a tenant's catalog is large, and there are no indexes to search it by."""
+    row = connection.execute(
+        "select size > %s and not toolfold.has_large_indexes() from toolfold.catalogs"
+        " where tenant = %s",
+        (SCANNED_TO, tenant),
+    ).fetchone()
+    return row is not None and row[0]
+
+
 def proposal(
     connection: Connection[Any], tenant: str, query: str, all_tools: Statistics, left: ScopeFilter
 ) -> Proposal | None:
@@ -128,14 +145,15 @@ def proposal(
     counts = {term: n for term, n in holders.known.items() if n}
     terms = {term for text in texts for term in text.terms}
     sources = sorted({entry.source for _, entry in found})
+    compares = compares_sources(own.source_count)
     whole = AllTools(
         WordStatistics(own.size, counts, own.mean_lengths),
         own.vector_sum,
         own.moment,
         own.source_count,
-        engine.source_means(sources),
-        engine.nearest_sources(texts),
-        engine.source_terms(sources, terms),
+        engine.source_means(sources) if compares else {},
+        engine.nearest_sources(texts) if compares else {},
+        engine.source_terms(sources, terms) if compares else {},
     )
     return Proposal([id for id, _ in found], [entry for _, entry in found], whole)
 
@@ -286,25 +304,39 @@ class _Engine:
 
         self._connection.execute(
             "select set_config('hnsw.ef_search', %s, true),"
-            " set_config('hnsw.iterative_scan', 'relaxed_order', true)",
-            (str(_EF_SEARCH),),
+            " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+            # A plan for this scope and these words; and compiling it would take longer than it.
+            " set_config('plan_cache_mode', 'force_custom_plan', true),"
+            " set_config('jit', 'off', true)",
+            (str(EF_SEARCH),),
         )
-        near = self._ids(
-            "order by vector <#> %(query)s", text.candidates, query=HalfVector(text.vector)
+        near = self._execute(
+            "select id from (select id, digest, vector from toolfold.tools"
+            f" where {self._where} order by subvector(vector, 1, {len(leading(text.vector))})"
+            f"::halfvec({len(leading(text.vector))}) <#> %(leading)s limit %(shortlist)s) as short"
+            " order by vector <#> %(query)s, digest limit %(most)s",
+            leading=HalfVector(leading(text.vector)),
+            shortlist=SHORTLIST,
+            query=HalfVector(text.vector),
+            most=text.candidates,
         )
         worth = self._worth(text, holders)
         if not worth:
-            return near
-        rare, together = self._chosen(worth, holders)
+            return [row[0] for row in near]
+        chosen = chosen_words(worth, holders.known, self._size)
         said = self._execute(
-            "select id from toolfold.by_words("
-            "%(query)s, %(any)s::int[], %(all)s::int[], %(sources)s, %(scope)s::jsonb, %(most)s)",
+            "select id from toolfold.by_words(%(query)s, %(any)s::int[], %(pairs)s::int[],"
+            " %(sources)s, %(scope)s::jsonb, %(looked_at)s, %(most)s)",
             query=sparse(self._tenant, worth),
-            any=[term_number(self._tenant, term) for term in rare],
-            all=[term_number(self._tenant, term) for term in together] or None,
+            any=[
+                *(term_number(self._tenant, term) for term in chosen.rare),
+                *(strong_number(self._tenant, term) for term in chosen.strong),
+            ],
+            pairs=[term_number(self._tenant, term) for pair in chosen.pairs for term in pair],
+            looked_at=LOOKED_AT,
             most=text.candidates,
         )
-        return near + [row[0] for row in said]
+        return [row[0] for row in (*near, *said)]
 
     def _worth(self, text: AskedText, holders: _Holders) -> dict[str, float]:
         """Return the request's side of BM25: what each of its terms is worth where it stands."""
@@ -313,20 +345,6 @@ class _Engine:
             for term, weight in text.terms.items()
             if (n := holders.known.get(term, 0))
         }
-
-    def _chosen(self, worth: dict[str, float], holders: _Holders) -> tuple[list[str], list[str]]:
-        """Return the rare terms, and the terms to be looked for together where none is rare."""
-        by_holders = sorted(worth, key=lambda term: holders.known[term])
-        rare: list[str] = []
-        rows = 0
-        for term in by_holders:
-            rows += holders.known[term]
-            if rows > RARE_ROWS and rare:
-                break
-            if holders.known[term] <= COMMON_ROWS:
-                rare.append(term)
-        said = [term for term in by_holders if term not in rare]
-        return rare, [] if rare and rows <= RARE_ROWS else [*rare, *said][:2]
 
     def by_letters(self, query: str) -> list[int]:
         """Return tools whose names hold the letters of a query, of which no word is known."""

@@ -5,8 +5,8 @@ Sums can be added to and taken from, so a change costs what it changes and not t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 __all__ = ["SourceSums", "Sums", "apply"]
+
+_SEPARATOR = "\n"
+"""Stands between terms, which are words."""
 
 
 def _no_counts() -> NDArray[np.int64]:
@@ -32,6 +35,12 @@ def _no_vector() -> NDArray[np.float64]:
     return np.zeros(dimensions())
 
 
+def _no_moment() -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.zeros((dimensions(), dimensions()))
+
+
 @dataclass(slots=True)
 class SourceSums:
     """The sums of some tools, of one source or of all."""
@@ -42,17 +51,31 @@ class SourceSums:
     vectors: NDArray[np.float64] = field(default_factory=_no_vector)
     holders: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, entry: ToolEntry, sign: int) -> None:
-        """Add an entry, or take it away."""
+    def add(self, other: SourceSums) -> None:
+        """Add the sums of other tools."""
+        self.size += other.size
+        self.lengths += other.lengths
+        self.filled += other.filled
+        self.vectors += other.vectors
+        for term, count in other.holders.items():
+            self.holders[term] += count
+
+    @staticmethod
+    def of(entries: Sequence[ToolEntry], sign: int) -> SourceSums:
+        """Return the sums of some tools; those to take away where the sign is -1."""
         import numpy as np
 
-        own = np.array(entry.document.lengths, dtype=np.int64)
-        self.size += sign
-        self.lengths += sign * own
-        self.filled += sign * (own > 0)
-        self.vectors += sign * entry.vector.astype(np.float64)
-        for term in set(entry.document.terms):
-            self.holders[term] += sign
+        own = np.array([entry.document.lengths for entry in entries], dtype=np.int64)
+        vectors = np.stack([entry.vector for entry in entries])
+        holders = Counter(term for entry in entries for term in set(entry.document.terms))
+        if sign < 0:
+            holders = Counter({term: -count for term, count in holders.items()})
+        # Half-precision numbers add up exactly in double precision, in whatever order.
+        total = vectors.sum(axis=0, dtype=np.float64)
+        return SourceSums(
+            sign * len(entries), sign * own.sum(axis=0), sign * (own > 0).sum(axis=0),
+            sign * total, holders,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -60,20 +83,21 @@ class Sums:
     """What a push changes: the sums of what comes, less those of what goes."""
 
     sources: dict[str, SourceSums] = field(default_factory=dict[str, SourceSums])
-    moment: Any = None
+    moment: NDArray[np.float64] = field(default_factory=_no_moment)
 
-    def add(self, entries: Iterable[ToolEntry], sign: int = 1) -> None:
+    def add(self, entries: Sequence[ToolEntry], sign: int = 1) -> None:
         """Add entries, or take them away."""
         import numpy as np
 
-        entries = list(entries)
+        if not entries:
+            return
+        by_source: defaultdict[str, list[ToolEntry]] = defaultdict(list)
         for entry in entries:
-            self.sources.setdefault(entry.source, SourceSums()).add(entry, sign)
-        if self.moment is None:
-            self.moment = np.zeros((dimensions(), dimensions()))
-        if entries:
-            vectors = np.stack([entry.vector for entry in entries]).astype(np.float64)
-            self.moment += sign * (vectors.T @ vectors)
+            by_source[entry.source].append(entry)
+        for source, own in by_source.items():
+            self.sources.setdefault(source, SourceSums()).add(SourceSums.of(own, sign))
+        vectors = np.stack([entry.vector for entry in entries]).astype(np.float64)
+        self.moment += sign * (vectors.T @ vectors)
 
 
 def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
@@ -83,31 +107,9 @@ def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
     _apply_sources(connection, tenant, sums.sources)
     whole = SourceSums()
     for own in sums.sources.values():
-        whole.size += own.size
-        whole.lengths += own.lengths
-        whole.filled += own.filled
-        whole.vectors += own.vectors
-        whole.holders.update(own.holders)
-    by_source = [
-        (term, source, n)
-        for source, own in sums.sources.items()
-        for term, n in own.holders.items()
-        if n
-    ]
-    # In one order, so that two who change different catalogs never wait for each other.
-    by_source.sort()
-    _count(connection, tenant, by_source)
-    totals = sorted((term, n) for term, n in whole.holders.items() if n)
-    connection.execute(
-        "insert into toolfold.terms (tenant, term, holders)"
-        " select %s, * from unnest(%s::text[], %s::int[])"
-        " on conflict (tenant, term) do update set holders = terms.holders + excluded.holders",
-        (tenant, [t for t, _ in totals], [n for _, n in totals]),
-    )
-    connection.execute(
-        "delete from toolfold.terms where tenant = %s and term = any(%s) and holders <= 0",
-        (tenant, [t for t, n in totals if n < 0]),
-    )
+        whole.add(own)
+    _count_by_source(connection, tenant, sums.sources)
+    _count(connection, tenant, whole.holders)
     row = connection.execute(
         "select lengths, filled, vector_sum, moment from toolfold.catalogs where tenant = %s",
         (tenant,),
@@ -129,22 +131,65 @@ def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
     )
 
 
-def _count(
-    connection: Connection[Any], tenant: str, counts: Sequence[tuple[str, str, int]]
+def _count_by_source(
+    connection: Connection[Any], tenant: str, sources: Mapping[str, SourceSums]
 ) -> None:
+    """Write how many tools of each source hold a term."""
+    names = list(sources)
+    terms: list[str] = []
+    places: list[int] = []
+    counts: list[int] = []
+    for place, name in enumerate(names, 1):
+        changed = {term: n for term, n in sources[name].holders.items() if n}
+        terms += changed
+        places += [place] * len(changed)
+        counts += changed.values()
+    if not terms:
+        return
+    # Long lists go as one text each, which is far quicker to write and to read than an array.
+    counted = {"names": names, "terms": _SEPARATOR.join(terms), "tenant": tenant}
+    counted |= {"places": ",".join(map(str, places)), "counts": ",".join(map(str, counts))}
     connection.execute(
         "insert into toolfold.source_terms (tenant, term, source, holders)"
-        " select %s, * from unnest(%s::text[], %s::text[], %s::int[])"
+        " select %(tenant)s, term, (%(names)s::text[])[place], holders"
+        " from unnest(string_to_array(%(terms)s, chr(10)),"
+        " string_to_array(%(places)s, ',')::int[], string_to_array(%(counts)s, ',')::int[])"
+        ' as counted (term, place, holders) order by term collate "C"'
         " on conflict (tenant, term, source)"
         " do update set holders = source_terms.holders + excluded.holders",
-        (tenant, *([count[i] for count in counts] for i in range(3))),
+        counted,
     )
-    gone = [(term, source) for term, source, n in counts if n < 0]
+    if any(n < 0 for n in counts):
+        connection.execute(
+            "delete from toolfold.source_terms s using unnest(string_to_array(%(terms)s, chr(10)),"
+            " string_to_array(%(places)s, ',')::int[]) as gone (term, place)"
+            " where s.tenant = %(tenant)s and s.term = gone.term"
+            " and s.source = (%(names)s::text[])[gone.place] and s.holders <= 0",
+            counted,
+        )
+
+
+def _count(connection: Connection[Any], tenant: str, holders: Mapping[str, int]) -> None:
+    """Write how many tools hold a term."""
+    changed = {term: n for term, n in holders.items() if n}
+    if not changed:
+        return
+    counted = {"tenant": tenant, "terms": _SEPARATOR.join(changed)}
+    counted["counts"] = ",".join(map(str, changed.values()))
     connection.execute(
-        "delete from toolfold.source_terms s using unnest(%s::text[], %s::text[]) g (term, source)"
-        " where s.tenant = %s and s.term = g.term and s.source = g.source and s.holders <= 0",
-        ([term for term, _ in gone], [source for _, source in gone], tenant),
+        "insert into toolfold.terms (tenant, term, holders)"
+        " select %(tenant)s, term, holders from unnest(string_to_array(%(terms)s, chr(10)),"
+        " string_to_array(%(counts)s, ',')::int[]) as counted (term, holders)"
+        ' order by term collate "C"'
+        " on conflict (tenant, term) do update set holders = terms.holders + excluded.holders",
+        counted,
     )
+    if any(n < 0 for n in changed.values()):
+        connection.execute(
+            "delete from toolfold.terms where tenant = %(tenant)s and holders <= 0"
+            " and term = any(string_to_array(%(terms)s, chr(10)))",
+            counted,
+        )
 
 
 def _apply_sources(
