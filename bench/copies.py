@@ -38,9 +38,9 @@ class Copies:
     """
 
     def __init__(self, rows: Sequence[data.Tool] | None = None) -> None:
-        self._rows = data.catalog(CORPUS).tools if rows is None else rows
+        self.rows = data.catalog(CORPUS).tools if rows is None else rows
         counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for row in self._rows:
+        for row in self.rows:
             words = _WORD.findall(f"{row.get('raw_name') or row['name']} {row['description']}")
             counted[_category(row)].update(w.lower() for w in words if not w.isdigit())
         self._words = {name: _Words(own) for name, own in counted.items()}
@@ -52,12 +52,12 @@ class Copies:
     def copy(self, number: int) -> Iterator[data.Tool]:
         """Yield one copy; number 0 is the corpus itself."""
         if not number:
-            yield from self._rows
+            yield from self.rows
             return
         chance = Random(f"{_SEED} {number}")
         sources: dict[str, str] = {}
         taken: set[str] = set()
-        for row in self._rows:
+        for row in self.rows:
             words = self._words[_category(row)]
             source = row.get("server") or ""
             if source not in sources:

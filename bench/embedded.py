@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
+from itertools import islice
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -26,12 +27,22 @@ from toolfold.search.lexical import Words
 from toolfold.tool import Tool
 from toolfold.wire.read import read
 
-__all__ = ["EmbeddedParts", "embedded_parts", "embedded_searcher", "read_tools"]
+__all__ = ["Embedded", "embedded", "read_tools"]
+
+_PIECE = 8_000
+"""How many tools a process indexes at a time."""
 
 
-class EmbeddedParts(NamedTuple):
-    """What an index is made of."""
+class Embedded(NamedTuple):
+    """An index in memory, and what it was made of."""
 
+    searcher: HybridSearcher
+    names: Sequence[str]
+    """The names of the tools, by place."""
+    words: Words
+
+
+class _Piece(NamedTuple):
     names: list[str]
     sources: list[str]
     digests: list[str]
@@ -45,32 +56,26 @@ def read_tools(rows: Sequence[dict[str, Any]]) -> list[Tool]:
     return [tool for entry in read(rows) for tool in entry.tools]
 
 
-def embedded_parts(sizes: Sequence[int], workers: int) -> list[EmbeddedParts]:
-    """Return the parts of the copies with these sizes, from the corpus itself on."""
-    jobs = list(enumerate(sizes))
-    if workers < 2:
-        return [_part(*job) for job in jobs]
+def embedded(size: int, workers: int) -> Embedded:
+    """Return the index over the corpus and as many of its copies as make up so many tools."""
+    whole = len(_copies().rows)
+    jobs = [
+        (copy, start, min(start + _PIECE, whole, size - copy * whole))
+        for copy in range(-(-size // whole))
+        for start in range(0, min(whole, size - copy * whole), _PIECE)
+    ]
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_part, *zip(*jobs, strict=True)))
-
-
-def embedded_searcher(parts: Sequence[EmbeddedParts]) -> tuple[HybridSearcher, list[str]]:
-    """Return the searcher over all parts, and the names of its tools by place."""
-    names = [name for part in parts for name in part.names]
-    digests = [digest for part in parts for digest in part.digests]
-    sources = [source for part in parts for source in part.sources]
-    vectors = np.concatenate([part.vectors for part in parts]).astype(np.float32)
+        pieces = list(pool.map(_piece, *zip(*jobs, strict=True)))
+    names = [name for piece in pieces for name in piece.names]
+    digests = [digest for piece in pieces for digest in piece.digests]
+    sources = [source for piece in pieces for source in piece.sources]
+    vectors = np.concatenate([piece.vectors for piece in pieces]).astype(np.float32)
     order = sorted(range(len(names)), key=digests.__getitem__)
+    words = Words(_joined([piece.columns for piece in pieces]))
     searcher = HybridSearcher(
-        Words(_joined([part.columns for part in parts])),
-        Vectors(vectors),
-        names,
-        order,
-        table(),
-        scorer(),
-        SourceMeans(vectors, sources),
+        words, Vectors(vectors), names, order, table(), scorer(), SourceMeans(vectors, sources)
     )
-    return searcher, names
+    return Embedded(searcher, names, words)
 
 
 @lru_cache(maxsize=1)
@@ -78,11 +83,10 @@ def _copies() -> Copies:
     return Copies()
 
 
-def _part(number: int, size: int) -> EmbeddedParts:
-    rows = [row for row, _ in zip(_copies().copy(number), range(size), strict=False)]
-    tools = read_tools(rows)
+def _piece(copy: int, start: int, end: int) -> _Piece:
+    tools = read_tools(list(islice(_copies().copy(copy), start, end)))
     columns, vectors = index_arrays(tools, "off")
-    return EmbeddedParts(
+    return _Piece(
         [tool.name for tool in tools],
         [tool.source or "" for tool in tools],
         [tool.digest for tool in tools],

@@ -22,16 +22,16 @@ RARE_ROWS = 8_000
 STRONG_ROWS = 8_000
 """So many because one of the other words says much of them, about."""
 
-PAIR_ROWS = 8_000
+PAIR_ROWS = 16_000
 """So many because they hold two of the other words, about."""
 
 _STRONG_SHARE = 0.25
 """In how many of the tools that hold a word it says much."""
 
-_TOGETHER = 5
+_TOGETHER = 2
 """How much more often than by chance two words of a request stand together."""
 
-_PAIRED_AT_MOST = 6
+_PAIRED_AT_MOST = 8
 """How many words are looked for in pairs: those that are worth most."""
 
 
@@ -67,7 +67,8 @@ def chosen_words(worth: Mapping[str, float], holders: Mapping[str, int], size: i
     left = STRONG_ROWS
     for term in others:
         left -= holders[term] * _STRONG_SHARE
-        if left < 0 and strong:
+        # The first may be more than that: twice, or anything where there is no other way.
+        if left < 0 and (strong or (left < -STRONG_ROWS and len(worth) > 1)):
             break
         strong.append(term)
     pairs: list[tuple[str, str]] = []

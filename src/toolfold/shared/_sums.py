@@ -108,7 +108,6 @@ def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
     whole = SourceSums()
     for own in sums.sources.values():
         whole.add(own)
-    _count_by_source(connection, tenant, sums.sources)
     _count(connection, tenant, whole.holders)
     row = connection.execute(
         "select lengths, filled, vector_sum, moment from toolfold.catalogs where tenant = %s",
@@ -129,44 +128,6 @@ def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
             tenant,
         ),
     )
-
-
-def _count_by_source(
-    connection: Connection[Any], tenant: str, sources: Mapping[str, SourceSums]
-) -> None:
-    """Write how many tools of each source hold a term."""
-    names = list(sources)
-    terms: list[str] = []
-    places: list[int] = []
-    counts: list[int] = []
-    for place, name in enumerate(names, 1):
-        changed = {term: n for term, n in sources[name].holders.items() if n}
-        terms += changed
-        places += [place] * len(changed)
-        counts += changed.values()
-    if not terms:
-        return
-    # Long lists go as one text each, which is far quicker to write and to read than an array.
-    counted = {"names": names, "terms": _SEPARATOR.join(terms), "tenant": tenant}
-    counted |= {"places": ",".join(map(str, places)), "counts": ",".join(map(str, counts))}
-    connection.execute(
-        "insert into toolfold.source_terms (tenant, term, source, holders)"
-        " select %(tenant)s, term, (%(names)s::text[])[place], holders"
-        " from unnest(string_to_array(%(terms)s, chr(10)),"
-        " string_to_array(%(places)s, ',')::int[], string_to_array(%(counts)s, ',')::int[])"
-        ' as counted (term, place, holders) order by term collate "C"'
-        " on conflict (tenant, term, source)"
-        " do update set holders = source_terms.holders + excluded.holders",
-        counted,
-    )
-    if any(n < 0 for n in counts):
-        connection.execute(
-            "delete from toolfold.source_terms s using unnest(string_to_array(%(terms)s, chr(10)),"
-            " string_to_array(%(places)s, ',')::int[]) as gone (term, place)"
-            " where s.tenant = %(tenant)s and s.term = gone.term"
-            " and s.source = (%(names)s::text[])[gone.place] and s.holders <= 0",
-            counted,
-        )
 
 
 def _count(connection: Connection[Any], tenant: str, holders: Mapping[str, int]) -> None:
@@ -199,8 +160,10 @@ def _apply_sources(
     import numpy as np
     from pgvector import Vector
 
+    # Long lists go as one text each, which is far quicker to write and to read than an array.
     rows = connection.execute(
-        "select source, size, lengths, filled, vector_sum from toolfold.sources"
+        "select source, size, lengths, filled, vector_sum, array_to_string(terms, chr(10)),"
+        " array_to_string(holders, ',') from toolfold.sources"
         " where tenant = %s and source = any(%s)",
         (tenant, list(sources)),
     ).fetchall()
@@ -211,35 +174,50 @@ def _apply_sources(
         (tenant, list(sources)),
     ).fetchall()
     toolsets = dict(rows)
-    nothing = (0, [0] * FIELD_COUNT, [0] * FIELD_COUNT, np.zeros(dimensions()).tobytes())
+    nothing = (0, [0] * FIELD_COUNT, [0] * FIELD_COUNT, np.zeros(dimensions()).tobytes(), "", "")
     gone: list[str] = []
     written: list[tuple[Any, ...]] = []
     for source, own in sources.items():
-        size, lengths, filled, total = before.get(source, nothing)
+        size, lengths, filled, total, terms, holders = before.get(source, nothing)
         if size + own.size <= 0:
             gone.append(source)
             continue
         vectors = np.frombuffer(total) + own.vectors
         mean = vectors / max(float(np.linalg.norm(vectors)), 1e-6)
+        held = _held(terms, holders, own.holders)
         written.append((
             tenant, source, toolsets.get(source, []), size + own.size,
             _summed(lengths, own.lengths), _summed(filled, own.filled), vectors.tobytes(),
-            Vector(mean.astype(np.float32)),
+            Vector(mean.astype(np.float32)), _SEPARATOR.join(held),
+            ",".join(map(str, held.values())),
         ))  # fmt: skip
     if written:
         connection.cursor().executemany(
             "insert into toolfold.sources"
-            " (tenant, source, toolsets, size, lengths, filled, vector_sum, mean)"
-            " values (%s, %s, %s, %s, %s, %s, %s, %s)"
+            " (tenant, source, toolsets, size, lengths, filled, vector_sum, mean, terms, holders)"
+            " values (%s, %s, %s, %s, %s, %s, %s, %s, string_to_array(%s, chr(10)),"
+            " string_to_array(%s, ',')::int[])"
             " on conflict (tenant, source) do update set toolsets = excluded.toolsets,"
             " size = excluded.size, lengths = excluded.lengths, filled = excluded.filled,"
-            " vector_sum = excluded.vector_sum, mean = excluded.mean",
+            " vector_sum = excluded.vector_sum, mean = excluded.mean, terms = excluded.terms,"
+            " holders = excluded.holders",
             written,
         )
     if gone:
         connection.execute(
             "delete from toolfold.sources where tenant = %s and source = any(%s)", (tenant, gone)
         )
+
+
+def _held(terms: str, holders: str, change: Mapping[str, int]) -> dict[str, int]:
+    """Return how many tools hold each term, after a change."""
+    if not terms:
+        return {term: n for term, n in change.items() if n}
+    counts = map(int, holders.split(","))
+    held = dict(zip(terms.split(_SEPARATOR), counts, strict=True))
+    for term, n in change.items():
+        held[term] = held.get(term, 0) + n
+    return {term: n for term, n in held.items() if n}
 
 
 def _summed(before: Sequence[int], change: NDArray[np.int64]) -> list[int]:
