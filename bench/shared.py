@@ -175,6 +175,7 @@ def _measured(
     found, times, about = _by_process(address, queries)
     own = _row(size, "shared", requests, found, times)
     rows.append(own | {"memory MB": about["memory"], "peak MB": about["peak"]} | pushed)
+    _say(f"{name}: shared p50 {own['p50 ms']} ms; tsvector")
     plain = _by_tsvector(owner, address)
     asked = requests._replace(gold=[])
     rows.append(_row(size, "tsvector", asked, *timed(plain, queries[: asked.total])))
@@ -187,8 +188,11 @@ def _measured(
     for row in rows:
         row |= _same(row.pop("hits"), truth, requests.timed)
     if is_large:
+        _say(f"{name}: ways")
         rows += ways(owner, address, index, queries[: requests.timed])
         rows[1]["pushed onto indexes"] = _pushed_onto(address, size)
+    for row in rows:
+        _say(json.dumps(row))
     owner.close()
     _owner(server.address(OWNER)).execute(f"drop database {database} with (force)")
     return rows
@@ -274,6 +278,7 @@ def _by_tsvector(owner: Any, address: str) -> Callable[[str], list[str]]:
     """Return PostgreSQL's own text search over names and descriptions, any word, by rank."""
     import psycopg
 
+    owner.execute(f"set max_parallel_workers_per_gather = {_workers()}")
     owner.execute(
         "create table public.plain as select name, to_tsvector('english',"
         " translate(name, '_.', '  ') || ' ' ||"
