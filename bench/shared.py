@@ -38,7 +38,7 @@ from toolfold.search.lexical import Words
 __all__ = ["shared"]
 
 _CATALOGS = ("deploy-226", "seal-500", "seal-4076")
-_LABELLED = 200
+_LABELLED = 100
 """How many of the requests of the large corpus are searched for."""
 
 _CHUNK = 2_000
@@ -56,11 +56,6 @@ class _Requests(NamedTuple):
     """So many of the first count for times and for what is the same."""
     gold: list[frozenset[str]]
     """The tools that serve each of the others."""
-
-    @property
-    def total(self) -> int:
-        """How many are asked."""
-        return self.timed + len(self.gold)
 
 
 def shared() -> list[Row]:
@@ -90,7 +85,11 @@ def shared() -> list[Row]:
             rows += _measured(server, name, tools, len(tools), lambda tools=tools: _index(tools))
         for size in sizes:
             rows += _measured(
-                server, f"copies-{size}", _fed(size), size, lambda n=size: embedded(n, _workers())
+                server,
+                f"copies-{size}",
+                _fed(size),
+                size,
+                lambda n=size: embedded(n, os.cpu_count() or 1),
             )
     return rows
 
@@ -165,34 +164,32 @@ def _measured(
         pushed = {"pushed a second": round(size / (written - began))}
         if is_large:
             pushed |= {"indexed in s": round(built, 1)}
-    owner.execute("vacuum analyze")
     _say(f"{name}: indexed in {built:.1f} s; embedding")
     index = embed()
-    requests = _requests(is_large)
-    queries = requests.queries
-    _say(f"{name}: searching")
-    rows = [_row(size, "embedded", requests, *timed(_by_embedded(index), queries))]
-    found, times, about = _by_process(address, queries)
-    own = _row(size, "shared", requests, found, times)
-    rows.append(own | {"memory MB": about["memory"], "peak MB": about["peak"]} | pushed)
-    _say(f"{name}: shared p50 {own['p50 ms']} ms; tsvector")
-    plain = _by_tsvector(owner, address)
-    asked = requests._replace(gold=[])
-    rows.append(_row(size, "tsvector", asked, *timed(plain, queries[: asked.total])))
+    requests = _requests(size)
+    rows: list[Row] = []
+    truth: list[list[str]] = []
+
+    def add(system: str, found: list[list[str]], times: list[float], **more: Any) -> None:
+        truth[:] = truth or found
+        rows.append(_row(size, system, requests, found, times) | _same(found, truth, requests))
+        rows[-1] |= more
+        _say(json.dumps(rows[-1]))
+
+    add("embedded", *timed(_by_embedded(index), requests.queries))
+    found, times, memory = _by_process(address, requests.queries)
+    add("shared", found, times, **{"memory MB": memory}, **pushed)
+    short = requests.queries[: requests.timed]
+    add("tsvector", *timed(_by_tsvector(owner, address), short))
     if python := os.environ.get("BENCH_MILVUS"):
-        _say(f"{name}: Milvus Lite")
-        found, times, about = by_milvus(python, owner, queries[: requests.timed])
-        short = requests._replace(gold=[])
-        rows.append(_row(size, "milvus lite", short, found, times) | about)
-    truth = rows[0]["hits"]
-    for row in rows:
-        row |= _same(row.pop("hits"), truth, requests.timed)
+        found, times, about = by_milvus(python, owner, short)
+        add("milvus lite", found, times, **about)
     if is_large:
-        _say(f"{name}: ways")
-        rows += ways(owner, address, index, queries[: requests.timed])
+        for way in ways(owner, address, index, short):
+            _say(json.dumps(way))
+            rows.append(way)
         rows[1]["pushed onto indexes"] = _pushed_onto(address, size)
-    for row in rows:
-        _say(json.dumps(row))
+        _say(f"{name}: {rows[1]['pushed onto indexes']} a second onto the indexes")
     owner.close()
     _owner(server.address(OWNER)).execute(f"drop database {database} with (force)")
     return rows
@@ -202,11 +199,11 @@ _LARGE = 8_192
 """From how many tools on indexes are searched."""
 
 
-def _requests(is_large: bool) -> _Requests:
-    """Return what is asked of a catalog."""
+def _requests(size: int) -> _Requests:
+    """Return what is asked of a catalog of so many tools."""
     queries = list(data.queries("short"))
     folder = data.corpora()
-    if not is_large or folder is None:
+    if size <= _LARGE or folder is None:
         return _Requests(queries, len(queries), [])
     rows = data.rows(folder / "scale" / "toolbench-rapidapi.queries.jsonl")
     labelled = rows[:: max(1, len(rows) // _LABELLED)][:_LABELLED]
@@ -226,9 +223,8 @@ def _row(
         "system": system,
         "p50 ms": round(median(times[: requests.timed]), 2),
         "p95 ms": round(percentile(times[: requests.timed], 95), 2),
-        "hits": hits,
     }
-    if requests.gold:
+    if len(hits) > requests.timed:
         pairs = list(zip(hits[requests.timed :], requests.gold, strict=True))
         found = [len(gold & set(own)) / len(gold) for own, gold in pairs if gold]
         row["recall@5"] = round(sum(found) / len(found), 3)
@@ -236,32 +232,30 @@ def _row(
     return row
 
 
-def _same(hits: list[list[str]], truth: list[list[str]], count: int) -> Row:
-    """Return how often the first hit is that of the embedded index, and how much of five.
+def _same(hits: list[list[str]], truth: list[list[str]], requests: _Requests) -> Row:
+    """Return how often the first hit is that of the embedded index, and how much of five is.
 
-    The share of five is taken over all requests, and, where there are any of the long kind, over
-    those alone as well.
+    The share of five is that of the short requests, and, apart, that of the others.
     """
     pairs = list(zip(hits, truth, strict=False))
+    short, long = pairs[: requests.timed], pairs[requests.timed :]
 
     def five(some: Sequence[tuple[list[str], list[str]]]) -> float:
         return round(sum(len(set(a) & set(b)) for a, b in some) / 5 / len(some), 3)
 
     row = {
-        "same first": round(sum(a[:1] == b[:1] for a, b in pairs[:count]) / count, 3),
-        "same five": five(pairs[:count]),
+        "same first": round(sum(a[:1] == b[:1] for a, b in short) / len(short), 3),
+        "same five": five(short),
     }
-    return row | ({"long same five": five(pairs[count:])} if pairs[count:] else {})
+    return row | ({"long same five": five(long)} if long else {})
 
 
 def _by_embedded(index: Embedded) -> Callable[[str], list[str]]:
     return lambda query: [index.names[m.position] for m in index.searcher.search(query, 5)]
 
 
-def _by_process(
-    address: str, queries: Sequence[str]
-) -> tuple[list[list[str]], list[float], dict[str, float]]:
-    """Search in a process that does nothing else."""
+def _by_process(address: str, queries: Sequence[str]) -> tuple[list[list[str]], list[float], float]:
+    """Search in a process that does nothing else, and say what it holds in memory, too."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.shared_search", address, "default"],
         input=json.dumps(queries),
@@ -271,7 +265,7 @@ def _by_process(
     if done.returncode:
         raise SystemExit(done.stderr)
     found = json.loads(done.stdout)
-    return found.pop("hits"), found.pop("times"), found
+    return found["hits"], found["times"], found["memory"]
 
 
 def _by_tsvector(owner: Any, address: str) -> Callable[[str], list[str]]:

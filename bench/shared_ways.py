@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from statistics import median
@@ -40,8 +40,8 @@ Row = dict[str, Any]
 Propose = Callable[[str], list[str]]
 
 
-def ways(owner: Any, address: str, index: Embedded, queries: Sequence[str]) -> list[Row]:
-    """Return a row for each way.
+def ways(owner: Any, address: str, index: Embedded, queries: Sequence[str]) -> Iterator[Row]:
+    """Yield a row for each way.
 
     Args:
         owner: A connection as the owner of the schema.
@@ -65,31 +65,29 @@ def ways(owner: Any, address: str, index: Embedded, queries: Sequence[str]) -> l
             "of best 40": round(sum(shares) / len(shares), 3),
         } | built
 
-    rows: list[Row] = []
     with _asking(address, size) as asking:
         in_place = _sizes(owner)
-        rows.append(row("words: ours", asking.said, bests, in_place["tools_by_term"]))
+        yield row("words: ours", asking.said, bests, in_place["tools_by_term"])
         with asking.only_rare():
-            rows.append(row("words: rare ones alone", asking.said, bests, {}))
+            yield row("words: rare ones alone", asking.said, bests, {})
         if size <= _GRAPH_UP_TO:
-            with _built(owner, "other", "hnsw (words sparsevec_ip_ops)") as built:
+            with _built(owner, asking, "hnsw (words sparsevec_ip_ops)") as built:
                 for ef in (200, 1_000):
                     way = f"words: hnsw over sparsevec, ef {ef}"
-                    rows.append(row(way, asking.by_sparse_graph(ef), bests, built))
-        for ef in (200, 400, 800):
+                    yield row(way, asking.by_sparse_graph(ef), bests, built)
+        for ef in (400, 800):
             way = f"meaning: hnsw over 64 of 256, ef {ef}"
-            rows.append(row(way, asking.near(ef), nears, in_place["tools_by_leading"]))
+            yield row(way, asking.near(ef), nears, in_place["tools_by_leading"])
         if size <= _GRAPH_UP_TO:
-            with _built(owner, "other", "hnsw (vector halfvec_ip_ops)") as built:
-                for ef in (100, 200, 400):
+            with _built(owner, asking, "hnsw (vector halfvec_ip_ops)") as built:
+                for ef in (100, 400):
                     way = f"meaning: hnsw over 256, ef {ef}"
-                    rows.append(row(way, asking.by_graph(ef), nears, built))
+                    yield row(way, asking.by_graph(ef), nears, built)
     there = owner.execute(
         "select name from pg_available_extensions where name = any(%s)", (list(_RANKING),)
     ).fetchall()
     known = ", ".join(name for (name,) in there)
     print(f"note: extensions that rank by words: {known or 'none'}", file=sys.stderr)
-    return rows
 
 
 def _best_by_words(index: Embedded, query: str) -> Callable[[Sequence[int]], float]:
@@ -123,13 +121,15 @@ def _sizes(owner: Any) -> dict[str, Row]:
 
 
 @contextmanager
-def _built(owner: Any, name: str, how: str) -> Generator[Row]:
+def _built(owner: Any, asking: _Asking, how: str) -> Generator[Row]:
     """Build an index for as long as it is needed."""
+    name = "another"
     began = time.perf_counter()
     owner.execute(f"create index {name} on toolfold.tools using {how}")
     taken = time.perf_counter() - began
     [(size,)] = owner.execute(f"select pg_relation_size('toolfold.{name}') / 1048576.0").fetchall()
     yield {"indexed in s": round(taken, 1), "index MB": round(float(size))}
+    asking.rest()
     owner.execute(f"drop index toolfold.{name}")
 
 
@@ -152,6 +152,10 @@ class _Asking:
         self._engine = Engine(connection, _TENANT, ScopeFilter(None, None), size)
         self._engine.prepare()
         self._holders = Holders(connection, _TENANT, None, 0)
+
+    def rest(self) -> None:
+        """End the transaction, in which everything is asked."""
+        self._connection.commit()
 
     def _text(self, query: str) -> AskedText:
         return self._holders.read(query)[0]

@@ -25,6 +25,9 @@ STRONG_ROWS = 8_000
 PAIR_ROWS = 16_000
 """So many because they hold two of the other words, about."""
 
+_FULL_SIZE = 500_000
+"""From how many tools on. Of fewer, the rare words alone reach a larger part, and less is taken."""
+
 _STRONG_SHARE = 0.25
 """In how many of the tools that hold a word it says much."""
 
@@ -63,16 +66,17 @@ def chosen_words(worth: Mapping[str, float], holders: Mapping[str, int], size: i
             break
         rare.append(term)
     others = sorted(worth.keys() - set(rare), key=lambda term: (-worth[term], term))
+    share = min(size / _FULL_SIZE, 1)
     strong: list[str] = []
-    left = STRONG_ROWS
+    left = most = STRONG_ROWS * share
     for term in others:
         left -= holders[term] * _STRONG_SHARE
         # The first may be more than that: twice, or anything where there is no other way.
-        if left < 0 and (strong or (left < -STRONG_ROWS and len(worth) > 1)):
+        if left < 0 and (strong or (left < -most and len(worth) > 1)):
             break
         strong.append(term)
     pairs: list[tuple[str, str]] = []
-    left = PAIR_ROWS
+    left = PAIR_ROWS * share
     both = combinations(others[:_PAIRED_AT_MOST], 2)
     for one, other in sorted(both, key=lambda pair: -worth[pair[0]] - worth[pair[1]]):
         fewer, more = sorted((holders[one], holders[other]))

@@ -20,8 +20,12 @@ __all__ = ["EF_SEARCH", "Engine", "Holders"]
 LOOKED_AT = 40_000
 """So many tools at most are compared word by word, in a large catalog."""
 
-EF_SEARCH = 400
-"""How many tools the index over meaning keeps in view: twice the shortlist."""
+EF_SEARCH = 800
+"""How many tools the index over meaning keeps in view: four times the shortlist."""
+
+WORDS_MORE = 1.5
+"""So many times as many as come into question are taken by words. What a word is worth in a tool
+was told when it was written, by the lengths of the tools of that time, and is told anew then."""
 
 READINGS = 8
 """How often a query is read anew because a reading asked for more words."""
@@ -206,7 +210,7 @@ class Engine:
             ],
             pairs=[term_number(self._tenant, term) for pair in chosen.pairs for term in pair],
             looked_at=LOOKED_AT,
-            most=text.candidates,
+            most=int(text.candidates * WORDS_MORE),
         )
         return [row[0] for row in found]
 
