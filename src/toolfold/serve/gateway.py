@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.memory import Memory
     from toolfold.serve.replica.membership import Membership
+    from toolfold.serve.replica.roaming_sessions import RoamingSessions
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
     from toolfold.sources.mcp.transports._process import Child
@@ -65,6 +66,9 @@ RESOURCE_NOT_FOUND = -32002
 _CARRIED = ("inputResponses", "requestState")
 
 _log = logging.getLogger(__name__)
+
+Once = Callable[[Callable[[], Awaitable[dict[str, Json]]]], Awaitable[dict[str, Json]]]
+"""Makes a call, or returns what it came to when it was made before."""
 
 
 class Gateway:
@@ -141,6 +145,8 @@ class Gateway:
         self.parking = Parking()
         self.membership: Membership | None = None
         """What is shared with other replicas; None where there are none."""
+        self.roaming: RoamingSessions | None = None
+        """The sessions over HTTP that other replicas may go on with; None where there are none."""
         self.doors: list[Door] = []
         """Where clients come in that must know of a changed configuration."""
         self._told_fold: FoldRecord | None = None
@@ -232,6 +238,7 @@ class Gateway:
         params: Mapping[str, Json],
         *,
         remembers: bool = True,
+        once: Once | None = None,
     ) -> dict[str, Json]:
         """Return what a client's call comes to.
 
@@ -240,18 +247,24 @@ class Gateway:
             principal: Who it is.
             params: What it sent.
             remembers: Whether there is a conversation, of which something can be kept.
+            once: Keeps a call that the client sends twice from running twice.
 
         Raises:
             MCPError: The server refuses, or the request is none.
         """
         try:
             with self.calls.entered():
-                return await self._called(caller, principal, params, remembers)
+                return await self._called(caller, principal, params, remembers, once)
         except (StoppingError, StoppedError) as error:
             return text_result(error.message, is_error=True)
 
     async def _called(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json], remembers: bool
+        self,
+        caller: Caller,
+        principal: Principal,
+        params: Mapping[str, Json],
+        remembers: bool,
+        once: Once | None,
     ) -> dict[str, Json]:
         if is_continuation(params):
             return await self.parking.take_up(caller, params)
@@ -279,9 +292,11 @@ class Gateway:
         if after != before:
             self.sessions.put(caller.key, after)
         if isinstance(resolved, Invocation):
-            return await self._invoke(resolved, caller, principal, view, params)
+            return await self._invoke(resolved, caller, principal, view, params, once)
         if view.reveals and after.revealed != before.revealed:
             self.news.revealed(caller.key)
+            if self.roaming is not None:
+                self.roaming.has_revealed(caller.key)
         return text_result(resolved.text, is_error=resolved.is_error)
 
     async def _invoke(
@@ -291,6 +306,7 @@ class Gateway:
         principal: Principal,
         view: View,
         params: Mapping[str, Json],
+        once: Once | None,
     ) -> dict[str, Json]:
         tool = invocation.tool
         try:
@@ -331,8 +347,12 @@ class Gateway:
             self.offers.note_links(located.source.name, raw)
             return raw
 
-        asks = self._approval.wants(tool)
-        return await self._conduct(caller, params, located.source, work, asks=asks)
+        async def conducted() -> dict[str, Json]:
+            asks = self._approval.wants(tool)
+            return await self._conduct(caller, params, located.source, work, asks=asks)
+
+        is_harmless = tool.is_read_only or tool.annotations.get("idempotentHint") is True
+        return await (conducted() if once is None or is_harmless else once(conducted))
 
     def _rejected(
         self, invocation: Invocation, caller: Caller, principal: Principal, text: str
@@ -466,6 +486,8 @@ class Gateway:
     def joined(self, client: ConnectedClient) -> None:
         """A client is connected."""
         self.clients.add(client)
+        if self.roaming is not None:
+            self.roaming.joined(client)
 
     async def left(self, client: ConnectedClient) -> None:
         """A client is gone."""

@@ -104,6 +104,11 @@ class ClientRequest:
         self._meta: Params = meta if is_object(meta) else {}
 
     @property
+    def request_id(self) -> str | int | None:
+        """What the client calls the request."""
+        return self._context.request_id
+
+    @property
     def headers(self) -> Mapping[str, str] | None:
         """The headers of the request, where it came over HTTP."""
         request = self._context.request
@@ -242,6 +247,8 @@ class Downstream:
             if capabilities is not None:
                 client.capabilities = capabilities.model_dump(by_alias=True, exclude_none=True)
             connection.state[_STATE] = client
+            if self._gateway.roaming is not None:
+                self._gateway.roaming.number_questions(connection)
             self._gateway.joined(client)
             connection.exit_stack.push_async_callback(self._gateway.left, client)
         elif context.request is not None:
@@ -280,8 +287,13 @@ class Downstream:
                 exchange.principal, exchange.key, remembers=exchange.remembers
             )
             check_headers(exchange.params, headers, tools)
+        roaming = self._gateway.roaming
         return await self._gateway.call_tool(
-            exchange, exchange.principal, exchange.params, remembers=exchange.remembers
+            exchange,
+            exchange.principal,
+            exchange.params,
+            remembers=exchange.remembers,
+            once=None if roaming is None or exchange.is_modern else roaming.once(exchange),
         )
 
     # ---- resources and prompts
@@ -321,12 +333,14 @@ class Downstream:
         client, uri = exchange.client, str(exchange.params.get("uri", ""))
         if client is None or not await self._gateway.news.subscribe(client, uri):
             raise MCPError(-32002, "Resource not found", {"uri": uri})
+        await self._wished(client)
         return {}
 
     async def _unsubscribe(self, exchange: ClientRequest) -> dict[str, Json]:
         if exchange.client is not None:
             uri = str(exchange.params.get("uri", ""))
             await self._gateway.news.unsubscribe(exchange.client, uri)
+            await self._wished(exchange.client)
         return {}
 
     async def _set_level(self, exchange: ClientRequest) -> dict[str, Json]:
@@ -334,7 +348,12 @@ class Downstream:
         if level not in LEVELS or exchange.client is None:
             raise MCPError(INVALID_PARAMS, "there is no such level")
         self._gateway.news.set_level(exchange.client, level)
+        await self._wished(exchange.client)
         return {}
+
+    async def _wished(self, client: ConnectedClient) -> None:
+        if self._gateway.roaming is not None:
+            await self._gateway.roaming.has_wished(client)
 
     async def _listen(self, context: Context) -> HandlerResult:
         """Tell a client of 2026-07-28 of changes for as long as it listens."""
