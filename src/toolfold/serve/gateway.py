@@ -12,13 +12,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from toolfold import prompts
-from toolfold._bounds import one_line
 from toolfold._memo import Memo
 from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
@@ -33,14 +33,15 @@ from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.doors import Door
-from toolfold.serve.mcp._fetches import recorded
+from toolfold.serve.mcp._once import run_once
 from toolfold.serve.mcp._parking import Parking, is_continuation
 from toolfold.serve.mcp._progress import ProgressReports
-from toolfold.serve.mcp._results import as_errors, output_result, text_result
+from toolfold.serve.mcp._results import output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
-from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.mcp.offered_requests import OfferedRequests
+from toolfold.serve.mcp.resources import ResourceCatalog
 from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import SessionStore
@@ -48,7 +49,7 @@ from toolfold.sources.calls import PendingCall
 from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.source import Source
-from toolfold.tool import Json, is_object
+from toolfold.tool import Json
 from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
@@ -62,13 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Gateway"]
 
-RESOURCE_NOT_FOUND = -32002
-_CARRIED = ("inputResponses", "requestState")
-
 _log = logging.getLogger(__name__)
-
-Once = Callable[[Callable[[], Awaitable[dict[str, Json]]]], Awaitable[dict[str, Json]]]
-"""Makes a call, or returns what it came to when it was made before."""
 
 
 class Gateway:
@@ -143,6 +138,7 @@ class Gateway:
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
         self.sessions = SessionStore()
         self.parking = Parking()
+        self.requests = OfferedRequests(self)
         self.membership: Membership | None = None
         """What is shared with other replicas; None where there are none."""
         self.roaming: RoamingSessions | None = None
@@ -238,7 +234,6 @@ class Gateway:
         params: Mapping[str, Json],
         *,
         remembers: bool = True,
-        once: Once | None = None,
     ) -> dict[str, Json]:
         """Return what a client's call comes to.
 
@@ -247,24 +242,18 @@ class Gateway:
             principal: Who it is.
             params: What it sent.
             remembers: Whether there is a conversation, of which something can be kept.
-            once: Keeps a call that the client sends twice from running twice.
 
         Raises:
             MCPError: The server refuses, or the request is none.
         """
         try:
             with self.calls.entered():
-                return await self._called(caller, principal, params, remembers, once)
+                return await self._called(caller, principal, params, remembers)
         except (StoppingError, StoppedError) as error:
             return text_result(error.message, is_error=True)
 
     async def _called(
-        self,
-        caller: Caller,
-        principal: Principal,
-        params: Mapping[str, Json],
-        remembers: bool,
-        once: Once | None,
+        self, caller: Caller, principal: Principal, params: Mapping[str, Json], remembers: bool
     ) -> dict[str, Json]:
         if is_continuation(params):
             return await self.parking.take_up(caller, params)
@@ -292,7 +281,7 @@ class Gateway:
         if after != before:
             self.sessions.put(caller.key, after)
         if isinstance(resolved, Invocation):
-            return await self._invoke(resolved, caller, principal, view, params, once)
+            return await self._invoke(resolved, caller, principal, view, params)
         if view.reveals and after.revealed != before.revealed:
             self.news.revealed(caller.key)
             if self.roaming is not None:
@@ -306,7 +295,6 @@ class Gateway:
         principal: Principal,
         view: View,
         params: Mapping[str, Json],
-        once: Once | None,
     ) -> dict[str, Json]:
         tool = invocation.tool
         try:
@@ -347,12 +335,9 @@ class Gateway:
             self.offers.note_links(located.source.name, raw)
             return raw
 
-        async def conducted() -> dict[str, Json]:
-            asks = self._approval.wants(tool)
-            return await self._conduct(caller, params, located.source, work, asks=asks)
-
-        is_harmless = tool.is_read_only or tool.annotations.get("idempotentHint") is True
-        return await (conducted() if once is None or is_harmless else once(conducted))
+        asks = self._approval.wants(tool)
+        conduct = partial(self.conduct, caller, params, located.source, work, asks=asks)
+        return await run_once(caller, tool, conduct)
 
     def _rejected(
         self, invocation: Invocation, caller: Caller, principal: Principal, text: str
@@ -364,7 +349,7 @@ class Gateway:
 
     # ---- on the way
 
-    async def _conduct(
+    async def conduct(
         self,
         caller: Caller,
         params: Mapping[str, Json],
@@ -389,97 +374,6 @@ class Gateway:
             return await work(call)
         finally:
             await call.settle()
-
-    # ---- resources, prompts, completions
-
-    async def read_resource(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
-    ) -> dict[str, Json]:
-        """Read a resource of the server that has it."""
-        uri = str(params.get("uri", ""))
-        place = None if is_continuation(params) else await self.offers.resource(principal, uri)
-        work = self._at(
-            place, "resources/read", "uri", caller, principal, params,
-            MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}),
-        )  # fmt: skip
-        return await self._recorded("resource", uri, place, caller, principal, params, work)
-
-    async def get_prompt(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
-    ) -> dict[str, Json]:
-        """Get a prompt of the server that has it."""
-        name = str(params.get("name", ""))
-        place = None if is_continuation(params) else await self.offers.prompt(principal, name)
-        work = self._at(
-            place, "prompts/get", "name", caller, principal, params,
-            MCPError(INVALID_PARAMS, f"no prompt named {one_line(name, 100)!r}"),
-        )  # fmt: skip
-        return await self._recorded("prompt", name, place, caller, principal, params, work)
-
-    async def _recorded(
-        self,
-        via: Literal["resource", "prompt"],
-        name: str,
-        place: ResourceRoute | None,
-        caller: Caller,
-        principal: Principal,
-        params: Mapping[str, Json],
-        work: Awaitable[dict[str, Json]],
-    ) -> dict[str, Json]:
-        """Wait for something that is no call of a tool, and tell the observers of it."""
-        with recorded(self.observers, self.calls, via, name, caller, principal) as fetch:
-            fetch.server = None if place is None else place.server
-            fetch.params = params
-            fetch.result = await work
-            return fetch.result
-
-    async def _at(
-        self,
-        place: ResourceRoute | None,
-        method: str,
-        key: str,
-        caller: Caller,
-        principal: Principal,
-        params: Mapping[str, Json],
-        missing: MCPError,
-    ) -> dict[str, Json]:
-        if is_continuation(params):
-            return await self.parking.take_up(caller, params)
-        self.calls.admit()
-        if place is None:
-            raise missing
-        with as_errors():
-            upstream = self.pool.upstream(place.server, caller.key, principal.name)
-        request = {k: v for k, v in params.items() if k not in (*_CARRIED, "_meta")}
-        request[key] = place.name
-
-        async def work(call: RelayedCall) -> dict[str, Json]:
-            with as_errors():
-                return await upstream.forward(method, request, call, again=True)
-
-        return await self._conduct(caller, params, upstream, work)
-
-    async def complete(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
-    ) -> dict[str, Json]:
-        """Complete an argument of a prompt or of a resource's template."""
-        self.calls.admit()
-        ref = said if is_object(said := params.get("ref")) else {}
-        key = "uri" if ref.get("type") == "ref/resource" else "name"
-        wanted = str(ref.get(key, ""))
-        find = self.offers.resource if key == "uri" else self.offers.prompt
-        place = await find(principal, wanted)
-        if place is None:
-            raise MCPError(INVALID_PARAMS, f"nothing to complete for {one_line(wanted, 100)!r}")
-        with as_errors():
-            upstream = self.pool.upstream(place.server, caller.key, principal.name)
-        if not upstream.can("completions"):
-            return {"completion": {"values": []}}
-        request = {k: v for k, v in params.items() if k != "_meta"}
-        request["ref"] = {**ref, key: place.name}
-        with self.calls.entered(), as_errors():
-            call = RelayedCall(caller, params)
-            return await upstream.forward("completion/complete", request, call, again=True)
 
     # ---- clients
 

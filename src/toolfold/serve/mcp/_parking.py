@@ -53,7 +53,7 @@ class _Parked:
     expiry: asyncio.TimerHandle | None = None
 
 
-Elsewhere = Callable[[str, Caller, Mapping[str, Json]], Awaitable[dict[str, Json]] | None]
+TakesUp = Callable[[str, Caller, Mapping[str, Json]], Awaitable[dict[str, Json]] | None]
 """Takes a call up again that waits at another replica, by its token; None where it waits here."""
 
 
@@ -64,7 +64,7 @@ class Parking:
         self._parked: OrderedDict[str, _Parked] = OrderedDict()
         self.prefix = TOKEN_PREFIX
         """What tokens begin with; it begins as all of them do."""
-        self.elsewhere: Elsewhere = lambda token, caller, params: None
+        self.elsewhere: TakesUp = lambda token, caller, params: None
         """Takes up calls that wait at other replicas."""
 
     def __len__(self) -> int:

@@ -50,6 +50,7 @@ from pydantic import ValidationError
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.conversations import HttpConversation, conversation_of
+from toolfold.serve.mcp._once import Once
 from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
 from toolfold.serve.mcp.client_channels import SessionChannel, StreamChannel, ask, tell
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
@@ -100,6 +101,7 @@ class ClientRequest:
         shared = client is None and context.request is not None
         self.origin = f"{key} {next(_requests)}" if shared else key
         self.owner = principal.name
+        self.once: Once | None = None
         meta = self.params.get("_meta")
         self._meta: Params = meta if is_object(meta) else {}
 
@@ -287,13 +289,10 @@ class Downstream:
                 exchange.principal, exchange.key, remembers=exchange.remembers
             )
             check_headers(exchange.params, headers, tools)
-        roaming = self._gateway.roaming
+        if self._gateway.roaming is not None:
+            exchange.once = self._gateway.roaming.once(exchange)
         return await self._gateway.call_tool(
-            exchange,
-            exchange.principal,
-            exchange.params,
-            remembers=exchange.remembers,
-            once=None if roaming is None or exchange.is_modern else roaming.once(exchange),
+            exchange, exchange.principal, exchange.params, remembers=exchange.remembers
         )
 
     # ---- resources and prompts
@@ -320,14 +319,18 @@ class Downstream:
             exchange.client.known[kind] = known
 
     async def _read_resource(self, exchange: ClientRequest) -> dict[str, Json]:
-        read = await self._gateway.read_resource(exchange, exchange.principal, exchange.params)
+        read = await self._gateway.requests.read_resource(
+            exchange, exchange.principal, exchange.params
+        )
         return read if read.get("resultType") == "input_required" else _cached(exchange, read)
 
     async def _get_prompt(self, exchange: ClientRequest) -> dict[str, Json]:
-        return await self._gateway.get_prompt(exchange, exchange.principal, exchange.params)
+        return await self._gateway.requests.get_prompt(
+            exchange, exchange.principal, exchange.params
+        )
 
     async def _complete(self, exchange: ClientRequest) -> dict[str, Json]:
-        return await self._gateway.complete(exchange, exchange.principal, exchange.params)
+        return await self._gateway.requests.complete(exchange, exchange.principal, exchange.params)
 
     async def _subscribe(self, exchange: ClientRequest) -> dict[str, Json]:
         client, uri = exchange.client, str(exchange.params.get("uri", ""))

@@ -17,10 +17,17 @@ from contextlib import suppress
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCResponse
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCResponse,
+)
 
 from toolfold import prompts
-from toolfold._json_values import canonical, compact_bytes, parse
+from toolfold._json_values import NotJsonError, canonical, compact_bytes, parse
 from toolfold.serve.mcp._results import text_result
 from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.journal import JournalEntry, JournalRows
@@ -35,7 +42,7 @@ _log = logging.getLogger(__name__)
 LARGEST_OUTCOME = 256 * 1024
 """How many bytes of what a call came to are kept."""
 
-Outcome = dict[str, Json]
+CallOutcome = dict[str, Json]
 """What a call came to: `{"result": …}`, `{"error": {code, message, data}}`."""
 
 _Key = tuple[str, bytes]
@@ -52,7 +59,7 @@ class CallJournal:
     def __init__(self, replicas: Replicas, database: Database) -> None:
         self._replicas = replicas
         self._rows = JournalRows(database)
-        self._running: dict[_Key, tuple[bytes, asyncio.Future[Outcome]]] = {}
+        self._running: dict[_Key, tuple[bytes, asyncio.Future[CallOutcome]]] = {}
         self._is_away = False
         self._tasks: set[asyncio.Task[None]] = set()
         replicas.on("journal.outcome", self._asked)
@@ -79,10 +86,10 @@ class CallJournal:
         running = self._running.get(key)
         if running is not None and running[0] == digest:
             return _taken(await asyncio.shield(running[1]))
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[CallOutcome] = asyncio.get_running_loop().create_future()
         self._running[key] = (digest, future)
         beginning = asyncio.create_task(self._begin(key, digest))
-        outcome: Outcome = _failure(prompts.CANCELLED)
+        outcome: CallOutcome = _failure(prompts.CANCELLED)
         is_written = False
         try:
             found = await asyncio.shield(beginning)
@@ -135,7 +142,7 @@ class CallJournal:
         self._is_away = False
         return True if found is None else found
 
-    async def _end(self, key: _Key, outcome: Outcome) -> None:
+    async def _end(self, key: _Key, outcome: CallOutcome) -> None:
         content = compact_bytes(outcome)
         if len(content) > LARGEST_OUTCOME:
             content = compact_bytes({"result": _told(prompts.RESULT_NOT_KEPT)})
@@ -145,13 +152,13 @@ class CallJournal:
             _log.debug("what a call came to is not kept: %s", error)
 
     async def _end_after(
-        self, beginning: asyncio.Task[JournalEntry | bool], key: _Key, outcome: Outcome
+        self, beginning: asyncio.Task[JournalEntry | bool], key: _Key, outcome: CallOutcome
     ) -> None:
         """Write down what a call came to that was given up, or failed, perhaps at once."""
         if await beginning is True:
             await self._end(key, outcome)
 
-    async def _known(self, key: _Key, found: JournalEntry) -> Outcome:
+    async def _known(self, key: _Key, found: JournalEntry) -> CallOutcome:
         """Return what a call came to that was begun before."""
         _log.info("a call that was sent twice is not run again")
         if found.outcome is not None:
@@ -191,27 +198,30 @@ def _key(session: str, request: Json) -> _Key:
 
 def _digest(params: Mapping[str, Json]) -> bytes:
     asked = {key: value for key, value in params.items() if key != "_meta"}
-    return hashlib.sha256(canonical(asked)).digest()
+    try:
+        return hashlib.sha256(canonical(asked)).digest()
+    except NotJsonError as error:
+        raise MCPError(INVALID_PARAMS, f"what was asked {error.message}") from None
 
 
 def _told(text: str) -> dict[str, Json]:
     return text_result(text, is_error=True)
 
 
-def _failure(error: Exception | str) -> Outcome:
+def _failure(error: Exception | str) -> CallOutcome:
     if isinstance(error, MCPError):
         return {"error": error.error.model_dump(mode="json", exclude_none=True)}
     return {"error": {"code": INTERNAL_ERROR, "message": str(error)}}
 
 
-def _taken(outcome: Outcome) -> dict[str, Json]:
+def _taken(outcome: CallOutcome) -> dict[str, Json]:
     if "error" in outcome:
         error = ErrorData.model_validate(outcome["error"])
         raise MCPError(error.code, error.message, error.data)
     return outcome["result"]
 
 
-def _message(number: int | str, outcome: Outcome) -> JSONRPCMessage:
+def _message(number: int | str, outcome: CallOutcome) -> JSONRPCMessage:
     if "error" in outcome:
         error = ErrorData.model_validate(outcome["error"])
         return JSONRPCError(jsonrpc="2.0", id=number, error=error)

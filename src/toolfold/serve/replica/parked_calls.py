@@ -66,6 +66,9 @@ class ParkedCalls:
             "params": {key: params[key] for key in _CARRIED if key in params},
         }
         try:
+            # Whoever is not there is told nothing: a client may have made the token up.
+            if not await self._replicas.is_there(replica):
+                raise ReplicaGoneError("the replica that a call waited at is gone")
             told = await self._replicas.ask(replica, "parked.continue", question)
         except asyncio.CancelledError:
             self._soon(self._tell(replica, params["requestState"]))

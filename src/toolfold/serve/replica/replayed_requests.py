@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from toolfold._json_values import compact_bytes
 from toolfold.serve.http.customs import AsgiScope, Send
 from toolfold.serve.http.rate_limit import Message, Receive
 from toolfold.tool import Json
 
-__all__ = ["body_of", "posted"]
+__all__ = ["posted"]
 
 _HEADERS = (
     (b"content-type", b"application/json"),
@@ -47,20 +46,3 @@ def posted(
         """The answer is for nobody."""
 
     return own, receive, send
-
-
-async def body_of(receive: Receive) -> tuple[bytes, Receive]:
-    """Read the body of a request, and return it with a `receive` that gives it again."""
-    messages: list[Any] = []
-    while True:
-        message = await receive()
-        messages.append(message)
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            break
-    body = b"".join(m.get("body", b"") for m in messages if m["type"] == "http.request")
-    messages.reverse()
-
-    async def again() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return body, again

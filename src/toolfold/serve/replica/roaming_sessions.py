@@ -25,7 +25,7 @@ from mcp.server.streamable_http import GET_STREAM_KEY, StreamableHTTPServerTrans
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification
 
-from toolfold._json_values import compact_bytes, parse_strict
+from toolfold._json_values import NotJsonError, parse_strict
 from toolfold.serve.http.customs import AsgiScope, Send
 from toolfold.serve.http.events import EventRoom, ResumableSessions
 from toolfold.serve.http.presence import TooManyError
@@ -33,18 +33,26 @@ from toolfold.serve.http.rate_limit import Message, Receive
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import principal_of
 from toolfold.serve.replica.call_journal import CallJournal
+from toolfold.serve.replica.http_messages import (
+    answer,
+    body_of,
+    listens,
+    message_of,
+    opening_of,
+    session_in,
+)
 from toolfold.serve.replica.parked_calls import ParkedCalls
-from toolfold.serve.replica.replayed_requests import body_of, posted
+from toolfold.serve.replica.replayed_requests import posted
 from toolfold.serve.replica.replica_events import ReplicaEvents
 from toolfold.serve.replica.session_mail import SessionMail
 from toolfold.serve.replica.session_wishes import SessionWishes
-from toolfold.serve.replica.wire_ids import event_place, first_request_id
+from toolfold.serve.replica.wire_ids import first_request_id
 from toolfold.store.postgres.client_sessions import ClientSession, ClientSessions
 from toolfold.store.store import StoreAwayError
-from toolfold.tool import Json, is_object
 
 if TYPE_CHECKING:
-    from toolfold.serve.gateway import Gateway, Once
+    from toolfold.serve.gateway import Gateway
+    from toolfold.serve.mcp._once import Once
     from toolfold.serve.mcp.connected_clients import ConnectedClient
     from toolfold.serve.mcp.downstream import ClientRequest
     from toolfold.serve.replica.membership import Membership
@@ -140,10 +148,10 @@ class RoamingSessions(ResumableSessions):
         try:
             await self._adopt(session, scope)
         except StoreAwayError:
-            await _answer(send, 503, b"sessions cannot be looked up now\n", retry=True)
+            await answer(send, 503, b"sessions cannot be looked up now\n", retry=True)
             return
         except TooManyError:
-            await _answer(send, 503, b"too many sessions\n", retry=True)
+            await answer(send, 503, b"too many sessions\n", retry=True)
             return
         copy = self._copies.get(session)
         if copy is None or copy.session.owner != principal_of(scope).name:
@@ -163,7 +171,7 @@ class RoamingSessions(ResumableSessions):
             return
         if scope["method"] == "DELETE":
             await self._end(copy.session.id)
-        elif scope["method"] == "GET" and _listens(scope):
+        elif scope["method"] == "GET" and listens(scope):
             await self._listen(copy.session.id, scope, receive, send)
             return
         await super()._handle_stateful_request(scope, receive, send)
@@ -171,10 +179,10 @@ class RoamingSessions(ResumableSessions):
     async def _post(self, copy: _Copy, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Take a message, or pass it on to the replica that it is for."""
         body, receive = await body_of(receive)
-        message = _parsed(body)
+        message = message_of(body)
         if message is not None and "method" in message and "id" in message:
             if self._gateway.calls.is_closing:
-                await _answer(send, 503, b"the gateway is stopping\n", retry=True)
+                await answer(send, 503, b"the gateway is stopping\n", retry=True)
                 return
             async with self._alone(copy, str(message["id"])):
                 await super()._handle_stateful_request(scope, receive, send)
@@ -184,10 +192,12 @@ class RoamingSessions(ResumableSessions):
                 copy.session.id, message
             )
         except StoreAwayError:
-            await _answer(send, 503, b"it cannot be passed on now\n", retry=True)
+            await answer(send, 503, b"it cannot be passed on now\n", retry=True)
             return
+        except NotJsonError:
+            is_forwarded = False
         if is_forwarded:
-            await _answer(send, 202, b"", session=copy.session.id)
+            await answer(send, 202, b"", session=copy.session.id)
         else:
             await super()._handle_stateful_request(scope, receive, send)
 
@@ -214,7 +224,7 @@ class RoamingSessions(ResumableSessions):
     async def _listen(self, session: str, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve what belongs to no request; the others are to know that it is served here."""
         if self._gateway.calls.is_closing:
-            await _answer(send, 503, b"the gateway is stopping\n", retry=True)
+            await answer(send, 503, b"the gateway is stopping\n", retry=True)
             return
         with suppress(StoreAwayError):
             await asyncio.to_thread(self._rows.listens, session, self._replica)
@@ -237,12 +247,12 @@ class RoamingSessions(ResumableSessions):
     async def _open(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Open a session; it is written down before the client knows of it."""
         body, receive = await body_of(receive)
-        opening = _opening(body)
+        opening = opening_of(body)
         owner = principal_of(scope).name
 
         async def noted(message: Message) -> None:
             if opening is not None and message["type"] == "http.response.start":
-                session = _named_in(message)
+                session = session_in(message)
                 if message["status"] < 400 and session is not None:
                     await self._write(ClientSession(session, owner, opening))
             await send(message)
@@ -453,45 +463,3 @@ class RoamingSessions(ResumableSessions):
         """A conversation's list has grown here."""
         if session in self._copies:
             self._mail.reveal(session)
-
-
-def _opening(body: bytes) -> bytes | None:
-    """Return the parameters of a request that opens a session, as JSON; None of any other."""
-    message = _parsed(body)
-    if message is None or message.get("method") != "initialize":
-        return None
-    return compact_bytes(message.get("params"))
-
-
-def _parsed(body: bytes) -> dict[str, Json] | None:
-    try:
-        message = parse_strict(body)
-    except ValueError:
-        return None
-    return message if is_object(message) else None
-
-
-def _listens(scope: AsgiScope) -> bool:
-    """Whether a client listens for what belongs to none of its requests."""
-    last = headers_of(scope, b"last-event-id")
-    place = event_place(last[0]) if last else None
-    return not last or (place is not None and place.stream == GET_STREAM_KEY)
-
-
-def _named_in(message: Message) -> str | None:
-    own = [v for k, v in message.get("headers", ()) if k.lower() == b"mcp-session-id"]
-    return own[0].decode("latin-1") if own else None
-
-
-async def _answer(
-    send: Send, status: int, body: bytes, *, retry: bool = False, session: str | None = None
-) -> None:
-    headers = [(b"content-length", str(len(body)).encode())]
-    if body:
-        headers.append((b"content-type", b"text/plain; charset=utf-8"))
-    if retry:
-        headers.append((b"retry-after", b"1"))
-    if session is not None:
-        headers.append((b"mcp-session-id", session.encode("latin-1")))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -23,6 +23,7 @@ from mcp_types import (
 )
 
 from toolfold import prompts
+from toolfold._json_values import NotJsonError
 from toolfold.serve.replica.replica_events import ReplicaEvents
 from toolfold.serve.replica.wire_ids import EventPlace, is_asked_by
 from toolfold.store.postgres.client_sessions import ClientSessions
@@ -141,7 +142,7 @@ class SessionMail:
         self.soon(self._tell_all("session.revealed", {"session": session}))
 
     async def _tell_all(self, verb: str, content: Json) -> None:
-        with suppress(StoreAwayError):
+        with suppress(StoreAwayError, NotJsonError):
             for other in await self._replicas.others():
                 await self._replicas.tell(other.id, verb, content)
 
@@ -173,7 +174,13 @@ class SessionMail:
         while True:
             question = {"session": events.session, "after": number, "waits": not listens}
             try:
-                told = await self._replicas.ask(place.replica, "session.events", question)
+                # Whoever is not there is told nothing: a client may have made the id up.
+                is_there = await self._replicas.is_there(place.replica)
+                told = (
+                    await self._replicas.ask(place.replica, "session.events", question)
+                    if is_there
+                    else None
+                )
             except ReplicaGoneError:
                 told = None
             except StoreAwayError:

@@ -25,6 +25,9 @@ __all__ = ["SessionWishes"]
 
 _log = logging.getLogger(__name__)
 
+LARGEST = 256 * 1024
+"""How many bytes the wishes of one client may have."""
+
 
 class SessionWishes:
     """The wishes of clients, kept for all replicas.
@@ -43,6 +46,9 @@ class SessionWishes:
     async def keep(self, client: ConnectedClient) -> bytes:
         """Keep what a client has wished for, and have the others take it up."""
         wishes = compact_bytes({"level": client.level, "resources": sorted(client.subscriptions)})
+        if len(wishes) > LARGEST:
+            _log.warning("what a client wants to be told is too much to be kept for others")
+            return wishes
         try:
             await asyncio.to_thread(self._rows.wish, client.key, wishes)
         except StoreAwayError as error:
