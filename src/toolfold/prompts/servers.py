@@ -17,6 +17,8 @@ __all__ = [
     "HELD_BACK",
     "INSTRUCTIONS",
     "NAMED_INSTRUCTIONS",
+    "REPLICA_GONE",
+    "RESULT_NOT_KEPT",
     "STOPPED",
     "STOPPING",
     "absent_in_short",
@@ -85,6 +87,14 @@ STOPPING = (
 STOPPED = (
     "The gateway was stopped before this ended. It may have had effects: look what has become of "
     "it before you try once more."
+)
+REPLICA_GONE = (
+    "The gateway that worked on this is gone, and it is not known whether it ran: look what has "
+    "become of it before you try once more."
+)
+RESULT_NOT_KEPT = (
+    "It ran, and its result was lost with the connection: look what has become of it before you "
+    "try once more."
 )
 
 

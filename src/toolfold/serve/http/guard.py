@@ -333,6 +333,10 @@ class Guard:
                 self._ended.add(task)
                 task.cancel()
 
+    def session_ended(self, session: str) -> None:
+        """A session counts no more: it was ended elsewhere."""
+        self._presence.forget(session)
+
     @property
     def _stopping(self) -> str:
         return f"the {self._customs.door} is stopping"

@@ -3,7 +3,8 @@
 Clients of 2026-07-28 take no questions in the middle of a call. For them the call is parked:
 they get the question as the call's result, with a token, and their next request with that
 token carries the answer in and takes the wait up again. A token works once, only for the
-principal that it was given to, and for ten minutes.
+principal that it was given to, and for ten minutes. Among several replicas it names the one
+that the call waits at, and another takes it up there.
 """
 
 from __future__ import annotations
@@ -52,11 +53,19 @@ class _Parked:
     expiry: asyncio.TimerHandle | None = None
 
 
+TakesUp = Callable[[str, Caller, Mapping[str, Json]], Awaitable[dict[str, Json]] | None]
+"""Takes a call up again that waits at another replica, by its token; None where it waits here."""
+
+
 class Parking:
     """Calls that wait for their client to come back with an answer."""
 
     def __init__(self) -> None:
         self._parked: OrderedDict[str, _Parked] = OrderedDict()
+        self.prefix = TOKEN_PREFIX
+        """What tokens begin with; it begins as all of them do."""
+        self.elsewhere: TakesUp = lambda token, caller, params: None
+        """Takes up calls that wait at other replicas."""
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -67,7 +76,8 @@ class Parking:
         Raises:
             MCPError: The call failed, or the token is not known.
         """
-        return await self.conduct(caller, params, _never)
+        elsewhere = self.elsewhere(params["requestState"], caller, params)
+        return await (elsewhere or self.conduct(caller, params, _never))
 
     async def conduct(
         self,
@@ -113,7 +123,7 @@ class Parking:
         }
 
     def _park(self, parked: _Parked) -> str:
-        token = TOKEN_PREFIX + secrets.token_urlsafe(24)
+        token = self.prefix + secrets.token_urlsafe(24)
         loop = asyncio.get_running_loop()
         parked.expiry = loop.call_later(PARKED_SECONDS, self._drop, token)
         self._parked[token] = parked
