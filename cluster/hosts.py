@@ -63,6 +63,7 @@ class Host:
         self.namespace = namespace
         self.name = name
         self.address = address
+        self._started: list[subprocess.Popen[str]] = []
 
     def command(self, *command: str, user: int | None = None) -> list[str]:
         """Return the command that runs another one here."""
@@ -82,7 +83,7 @@ class Host:
         """Start a process here. What it says is appended to a log."""
         out = subprocess.DEVNULL if log is None else log.open("a", encoding="utf-8")
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 self.command(*command),
                 stdin=stdin,
                 stdout=out if stdout is None else stdout,
@@ -95,6 +96,8 @@ class Host:
         finally:
             if not isinstance(out, int):
                 out.close()
+        self._started.append(process)
+        return process
 
     def run(self, function: Callable[[], _T]) -> _T:
         """Run a function in a thread that is on this host, with all threads that it starts."""
@@ -115,6 +118,8 @@ class Host:
     def crash(self) -> None:
         """End everything that runs here at once, as a power cut would, and wait until it has."""
         _crash(self.namespace)
+        while self._started:
+            self._started.pop().wait()
 
 
 class Network:
@@ -142,6 +147,9 @@ class Network:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for host in self._hosts.values():
+            with suppress(subprocess.CalledProcessError):  # it was never made
+                host.crash()
         _remove(host.namespace for host in self._hosts.values())
         _remove([self._wire])
 
