@@ -45,15 +45,24 @@ class Chaos:
         self.chance = random.Random(seed)
         self.done: list[str] = []
         """What was done, in order."""
+        self.cpu: dict[str, float] = {}
+        """Milliseconds of a core that a call cost each kind of host, while all was calm."""
         self._enough = threading.Event()
 
     def run(self, shares: Sequence[tuple[str, int]], **how: Any) -> list[Verdict]:
         """Go through some phases with so many calls each, and return what each came to."""
         with self.ground.loading(**how) as loading:
             for phase, calls in shares:
+                before = self.ground.cpu_seconds()
                 with self._troubled(PHASES[phase]):
                     loading.begin(phase, calls)
                     loading.end()
+                if phase == "calm":
+                    after = self.ground.cpu_seconds()
+                    self.cpu = {
+                        kind: round((after[kind] - before[kind]) / calls * 1_000, 2)
+                        for kind in after
+                    }
         return judged(*read_account(loading.account), self.ground.ledger)
 
     def rest(self, low: float, high: float) -> bool:
@@ -227,7 +236,8 @@ def _print(
         about = {"replicas": given.replicas, "clients": given.clients, "revision": given.revision}
         faults = {verdict.phase: verdict.faults for verdict in verdicts}
         result = {**about, "seconds": round(seconds), "phases": rows, "faults": faults}
-        print(json.dumps({**result, "done": chaos.done, "side by side": beside}))
+        more = {"cpu ms a call": chaos.cpu, "done": chaos.done, "side by side": beside}
+        print(json.dumps({**result, **more}))
         return
     print(f"{given.replicas} replicas, {given.clients} clients, {given.revision}, {seconds:.0f} s")
     print(table(rows))
@@ -237,6 +247,9 @@ def _print(
                 print(f"{verdict.phase}: {kind}: {fault}", file=sys.stderr)
     for pair in beside:
         print(f"a server that runs once ran twice: {pair}", file=sys.stderr)
+    if chaos.cpu:
+        spent = ", ".join(f"{kind} {ms}" for kind, ms in chaos.cpu.items())
+        print(f"milliseconds of a core for a call, in the calm: {spent}")
     print(f"what was done: {', '.join(chaos.done) or 'nothing'}")
 
 

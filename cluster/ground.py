@@ -200,6 +200,20 @@ class Ground:
         settings = Settings(self.url, str(account), self.tokens, **own)
         return Loading(self.network["clients"], settings, self._log("clients"))
 
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return how long each kind of host has kept a core busy."""
+        kinds = {
+            "clients": ["clients"],
+            "balancer": ["balancer"],
+            "replicas": self.names,
+            "database": ["db1", "db2"],
+            "servers": ["servers"],
+        }
+        return {
+            kind: sum(self.network[name].cpu_seconds() for name in names)
+            for kind, names in kinds.items()
+        }
+
     # ---- the database
 
     def fail_over(self) -> None:

@@ -115,6 +115,15 @@ class Host:
         """Return the processes that run here."""
         return _pids(self.namespace)
 
+    def cpu_seconds(self) -> float:
+        """Return how long the processes that run here have kept a core busy."""
+        ticks = 0
+        for pid in self.pids():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(numbers[11]) + int(numbers[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def crash(self) -> None:
         """End everything that runs here at once, as a power cut would, and wait until it has."""
         _crash(self.namespace)

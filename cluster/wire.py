@@ -92,6 +92,10 @@ class Speaker:
         """The id of the session; empty where there is none."""
         return self._headers.get("mcp-session-id", "")
 
+    def join(self, session: str) -> None:
+        """Speak in a session that somebody opened."""
+        self._headers["mcp-session-id"] = session
+
     async def open(self) -> Reply:
         """Open a session, where there are sessions."""
         if self._revision == MODERN:
