@@ -206,6 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         strategy=given.strategy,
         servers=tuple(given.servers.split(",")),
         is_shared=is_shared,
+        cores=given.cores,
     )
     phases = given.phases.split(",") if given.phases else list(_SHARES)
     if not is_shared:
@@ -277,6 +278,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--store", choices=("auto", "postgres", "none"), default="auto")
     add("--once", action="store_true", help="never make a call again")
     add("--leased", action="store_true", help="the server over pipes must run once")
+    add("--cores", type=float, help="how much of the cores each replica has at most, as 0.25")
     add("--seed", type=int, default=1)
     add("--folder", help="a new folder for logs and records; kept")
     add("--json", action="store_true", help="print one object")

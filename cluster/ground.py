@@ -58,6 +58,7 @@ class Plan:
         strategy: How the gateways fold.
         servers: The servers behind them: `ledger` over HTTP, one for all; `stock` over pipes.
         is_shared: Whether the gateways share what they know over the database.
+        cores: How much of the cores each replica has at most; all there is without it.
         serve: More keys of the block `serve`.
         entries: More keys of each server's entry, by its name.
     """
@@ -67,6 +68,7 @@ class Plan:
     strategy: str = "bridge"
     servers: tuple[str, ...] = SERVERS
     is_shared: bool = True
+    cores: float | None = None
     serve: Mapping[str, Any] = field(default_factory=dict[str, Any])
     entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
@@ -178,6 +180,8 @@ class Ground:
                 Replica(self.network[name], self.folder, config) for name in self.names
             ]
             for replica in self.replicas:
+                if self.plan.cores is not None:
+                    replica.host.limit(self.plan.cores)
                 replica.start()
             for replica in self.replicas:
                 replica.until_ready()

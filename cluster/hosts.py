@@ -34,6 +34,10 @@ _PREFIX = "toolfold-"
 _NOWHERE = "02:00:00:00:00:01"
 """An address of nobody: the wire carries frames for it to all, and all of them drop them."""
 
+_CGROUPS = Path("/sys/fs/cgroup")
+_PERIOD = 20_000
+"""Microseconds over which the share of the cores is counted."""
+
 _CLONE_NEWNET = 0x40000000
 _NUMBERS = count()
 
@@ -63,6 +67,7 @@ class Host:
         self.namespace = namespace
         self.name = name
         self.address = address
+        self._group: Path | None = None
         self._started: list[subprocess.Popen[str]] = []
 
     def command(self, *command: str, user: int | None = None) -> list[str]:
@@ -82,9 +87,13 @@ class Host:
     ) -> subprocess.Popen[str]:
         """Start a process here. What it says is appended to a log."""
         out = subprocess.DEVNULL if log is None else log.open("a", encoding="utf-8")
+        whole = self.command(*command)
+        if self._group is not None:
+            enter = f'echo $$ > {self._group}/cgroup.procs && exec "$@"'
+            whole = ["sh", "-c", enter, "sh", *whole]
         try:
             process = subprocess.Popen(
-                self.command(*command),
+                whole,
                 stdin=stdin,
                 stdout=out if stdout is None else stdout,
                 stderr=out,
@@ -110,6 +119,18 @@ class Host:
 
         with ThreadPoolExecutor(1) as pool:  # a thread of its own: it never comes back
             return pool.submit(entered).result()
+
+    def limit(self, cores: float) -> None:
+        """Let what is started here from now on have no more than so much of the cores."""
+        quota = int(_PERIOD * cores)
+        is_first = (_CGROUPS / "cpu").is_dir()  # cgroups of the first version
+        self._group = (_CGROUPS / "cpu" if is_first else _CGROUPS) / self.namespace
+        self._group.mkdir(exist_ok=True)
+        if is_first:
+            (self._group / "cpu.cfs_period_us").write_text(str(_PERIOD))
+            (self._group / "cpu.cfs_quota_us").write_text(str(quota))
+        else:
+            (self._group / "cpu.max").write_text(f"{quota} {_PERIOD}")
 
     def pids(self) -> list[int]:
         """Return the processes that run here."""
@@ -212,6 +233,9 @@ def _remove(namespaces: Iterable[str]) -> None:
         with suppress(subprocess.CalledProcessError):  # it was never made
             _crash(namespace)
             _ip("netns", "delete", namespace)
+        for group in (_CGROUPS / "cpu" / namespace, _CGROUPS / namespace):
+            with suppress(OSError):  # there is none
+                group.rmdir()
 
 
 def _crash(namespace: str) -> None:

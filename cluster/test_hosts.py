@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +79,22 @@ def test_a_crash_ends_all_that_runs_on_a_host_and_nothing_else(network: Network)
     assert other.poll() is None
     other.kill()
     other.wait()
+
+
+def test_a_host_with_a_part_of_a_core_gets_no_more(network: Network) -> None:
+    busy = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
+    try:
+        network["a"].limit(0.1)
+    except OSError as error:
+        pytest.skip(f"cores cannot be shared out here: {error}")
+    process = network["a"].start([sys.executable, "-S", "-E", "-c", f"{busy}\ninput()"], stdin=-1)
+    spent, end = 0.0, time.monotonic() + 2
+    while time.monotonic() < end and process.poll() is None:
+        spent = network["a"].cpu_seconds()
+        time.sleep(0.1)
+
+    assert spent < 0.5
+    process.communicate("")
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(network: Network) -> None:
