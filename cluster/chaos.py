@@ -158,6 +158,7 @@ def hosts_part(chaos: Chaos) -> None:
 
 
 PHASES: dict[str, Trouble] = {
+    "warm-up": nothing,
     "calm": nothing,
     "replicas killed": replicas_die,
     "database restarted": database_restarts,
@@ -212,7 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not is_shared:
         phases = [phase for phase in phases if phase in _WITHOUT_DATABASE]
     whole = sum(_SHARES[phase] for phase in phases)
-    shares = [(phase, round(given.calls * _SHARES[phase] / whole)) for phase in phases]
+    shares = [("warm-up", given.clients * 4)]
+    shares += [(phase, round(given.calls * _SHARES[phase] / whole)) for phase in phases]
     with _folder(given.folder) as folder:
         began = time.monotonic()
         with Ground(folder, plan) as made:
