@@ -130,8 +130,9 @@ def database_restarts(chaos: Chaos) -> None:
 def database_fails_over(chaos: Chaos) -> None:
     """Fail over to the standby, and back again where there is time."""
     while chaos.rest(0.1, 2):
-        chaos.ground.fail_over()
-        chaos.note("fail over")
+        is_silent = chaos.chance.random() < 0.5
+        chaos.ground.fail_over(is_silent=is_silent)
+        chaos.note("fail over without a word" if is_silent else "fail over")
         chaos.rest(2, 6)
         chaos.ground.follow_again()
 

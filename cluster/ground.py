@@ -220,8 +220,16 @@ class Ground:
 
     # ---- the database
 
-    def fail_over(self) -> None:
-        """Kill the primary, and have its standby take its place."""
+    def fail_over(self, *, is_silent: bool = False) -> None:
+        """Kill the primary, and have its standby take its place.
+
+        Args:
+            is_silent: Whether its host goes off the wire first, so that nobody hears of its end.
+        """
+        host = self.primary.host
+        assert host is not None
+        if is_silent:
+            self.network.part(host.name, *(name for name in self.network if name != host.name))
         self.primary.kill()
         self.standby.promote()
         self.primary = self.standby
@@ -230,6 +238,7 @@ class Ground:
         """Give the primary of now a standby, on the host that has none."""
         assert self.primary.host is not None
         free = "db1" if self.primary.host.name == "db2" else "db2"
+        self.network.mend(free, *(name for name in self.network if name != free))
         self.standby = self._stack.enter_context(Standby(self.primary, self.network[free]))
         self.primary.wait_for(self.standby)
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import combinations, count
@@ -185,6 +185,9 @@ class Network:
 
     def __getitem__(self, name: str) -> Host:
         return self._hosts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._hosts)
 
     def part(self, one: str, *others: str) -> None:
         """Cut the links between one host and some others."""

@@ -29,8 +29,6 @@ NEEDS_STORE = pytest.mark.skipif(
 SESSIONS = pytest.mark.skip(reason="not here yet: sessions that go on at another replica")
 JOURNAL = pytest.mark.skip(reason="not here yet: a journal of calls, asked by the same id")
 LEASES = pytest.mark.skip(reason="not here yet: a server over pipes that runs once for all")
-TRUST = pytest.mark.skip(reason="not here yet: approvals in the store")
-TOKENS = pytest.mark.skip(reason="not here yet: tokens in the store")
 RATES = pytest.mark.skip(reason="not here yet: rates that count across replicas")
 """Take one away when what it waits for is there."""
 
@@ -179,7 +177,6 @@ def test_a_session_is_nobody_elses_on_any_replica(standing: Callable[..., Ground
 # ---- what is decided on one holds on all
 
 
-@TRUST
 @NEEDS_STORE
 def test_what_is_approved_on_one_replica_can_be_used_on_all_within_a_second(
     standing: Callable[..., Ground],
@@ -194,7 +191,6 @@ def test_what_is_approved_on_one_replica_can_be_used_on_all_within_a_second(
     _within_a_second(decided, lambda: _answers(made, name) == [True, True])
 
 
-@TRUST
 @NEEDS_STORE
 def test_a_replica_that_was_away_knows_what_was_decided_when_it_is_back(
     standing: Callable[..., Ground],
@@ -209,7 +205,6 @@ def test_a_replica_that_was_away_knows_what_was_decided_when_it_is_back(
     _until(lambda: _answers(made, "ledger__write_0") == [True, True], 20)
 
 
-@TOKENS
 @NEEDS_STORE
 def test_a_token_made_on_one_replica_opens_all_and_revoked_none_within_a_second(
     standing: Callable[..., Ground],
