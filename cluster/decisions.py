@@ -63,9 +63,10 @@ def _until_all_answer(made: Ground, server: str, page: int) -> float:
 
     async def one(http: httpx2.AsyncClient, replica: Replica) -> float:
         async with asyncio.timeout(20):
-            while not await _answer(http, made, replica, server, page):
+            while True:
+                if await _answer(http, made, replica, server, page):
+                    return time.monotonic()
                 await asyncio.sleep(0.01)
-        return time.monotonic()
 
     return max(_on_all(made, one))
 
