@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from cluster import ground
 from cluster.chaos import PHASES, Chaos
 from cluster.ground import Ground, Plan, Replica
-from cluster.judge import Verdict, side_by_side
+from cluster.judge import Verdict, judged, read_account, side_by_side
 from cluster.wire import MODERN, OLDER, Fate, Speaker
 
 NEEDS_STORE = pytest.mark.skipif(
@@ -218,6 +218,42 @@ def test_a_token_made_on_one_replica_opens_all_and_revoked_none_within_a_second(
     began = time.monotonic()
 
     _within_a_second(began, lambda: _answers(made, "ledger__write_3", token) == [False, False])
+
+
+@NEEDS_STORE
+def test_a_token_revoked_while_a_replica_was_away_opens_nothing_there_when_it_is_back(
+    standing: Callable[..., Ground],
+) -> None:
+    made = standing(servers=("ledger",))
+    token = json.loads(_command(made.replicas[0], "tokens", "create", "extra", "--json"))["token"]
+    _until(lambda: _answers(made, "ledger__write_3", token) == [True, True], 10)
+    made.network.part("r2", "db1", "db2")
+    _command(made.replicas[0], "tokens", "revoke", "extra")
+    _until(lambda: not _answers(made, "ledger__write_3", token)[0], 10)
+    for _ in range(3):  # a connection that is lost and found is lost again
+        made.primary.restart("immediate")
+    made.network.mend("r2", "db1", "db2")
+
+    _until(lambda: _answers(made, "ledger__write_3", token) == [False, False], 30)
+
+
+@NEEDS_STORE
+def test_calls_do_not_wait_for_a_database_that_is_away(standing: Callable[..., Ground]) -> None:
+    made = standing(replicas=1, servers=("ledger",), clients=4)
+    with made.loading(revision=MODERN) as loading:
+        loading.begin("warm-up", 40)
+        loading.end()
+        for phase in ("first", "second", "third"):
+            loading.begin(phase, 200)
+            made.primary.restart("fast" if phase == "second" else "immediate")
+            loading.end()
+        made.primary.kill()
+        loading.begin("away", 200)
+        loading.end()
+    verdicts = judged(*read_account(loading.account), made.ledger)[1:-1]
+
+    assert [verdict.answered for verdict in verdicts] == [200] * 4
+    assert max(verdict.longest for verdict in verdicts) < 2.5, [v.row() for v in verdicts]
 
 
 @RATES
