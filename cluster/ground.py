@@ -305,6 +305,7 @@ class Ground:
 
     def _token(self, number: int, token: str) -> dict[str, Any]:
         allow = [f"{server}__write_{page_of(number)}" for server in self.plan.servers]
+        allow = [*allow, "stock__confirm"] if "stock" in self.plan.servers else allow
         return {"name": f"client{number}", "sha256": _digest(token), "allow": allow}
 
 

@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
 
 from cluster import ground
 from cluster.chaos import PHASES, Chaos
@@ -31,6 +32,9 @@ JOURNAL = pytest.mark.skip(reason="not here yet: a journal of calls, asked by th
 LEASES = pytest.mark.skip(reason="not here yet: a server over pipes that runs once for all")
 RATES = pytest.mark.skip(reason="not here yet: rates that count across replicas")
 """Take one away when what it waits for is there."""
+
+ONCE = {"runs": "once"}
+"""What the entry of a server says that is to run once for all replicas."""
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -279,11 +283,40 @@ def test_a_rate_counts_across_replicas(standing: Callable[..., Ground]) -> None:
 def test_a_server_that_runs_once_runs_once_though_its_replica_dies(
     standing: Callable[..., Ground],
 ) -> None:
-    made = standing(replicas=3, servers=("stock",), entries={"stock": {"runs": "once"}})
+    made = standing(replicas=3, servers=("stock",), entries={"stock": ONCE})
     chaos = Chaos(made)
     whole(chaos.run([("calm", 100), ("replicas killed", 300), ("parted", 200)]), least=300)
 
     assert side_by_side(made.ledger, "stock") == []
+
+
+@pytest.mark.parametrize("replicas", [1, pytest.param(2, marks=[LEASES, NEEDS_STORE])])
+def test_a_server_that_runs_once_asks_the_client_whose_call_it_is_wherever_that_is(
+    standing: Callable[..., Ground], replicas: int
+) -> None:
+    entries = {"stock": ONCE} if replicas > 1 else {}
+    made = standing(replicas=replicas, servers=("stock",), entries=entries)
+
+    async def main() -> list[str]:
+        texts: list[str] = []
+        for number, replica in enumerate(made.replicas):
+            name = f"client{number}"
+
+            async def answered(*_: Any, name: str = name) -> ElicitResult:
+                return ElicitResult(action="accept", content={"name": name})
+
+            async with _connected(
+                replica.url, made.tokens[number], elicitation_callback=answered
+            ) as client:
+                arguments = {"mark": f"asked-{number}", "who": "?"}
+                texts.append(str((await client.call_tool("stock__confirm", arguments)).content))
+        return texts
+
+    texts = made.network["clients"].run(lambda: asyncio.run(main()))
+
+    assert len(texts) == replicas
+    for number, text in enumerate(texts):
+        assert f"stock confirm client{number} asked-{number}" in text
 
 
 # ---- in words
@@ -332,11 +365,11 @@ def _command(replica: Replica, *arguments: str) -> str:
 
 
 @asynccontextmanager
-async def _connected(url: str, token: str) -> AsyncGenerator[Client]:
+async def _connected(url: str, token: str, **more: Any) -> AsyncGenerator[Client]:
     """The official client over HTTP, in a revision with sessions."""
     headers, timeout = {"Authorization": f"Bearer {token}"}, httpx2.Timeout(30, read=None)
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False) as http,
-        Client(streamable_http_client(url, http_client=http), mode="legacy") as client,
+        Client(streamable_http_client(url, http_client=http), mode="legacy", **more) as client,
     ):
         yield client

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import sys
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,11 +27,17 @@ class Ledger:
 
     def __init__(self, name: str, path: str) -> None:
         self._name = name
+        self._questions: dict[str, queue.Queue[dict[str, Any]]] = {}
+        self.send: Callable[[dict[str, Any]], None] | None = None
+        """Sends a request to the client; None where that cannot be done."""
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         self._write({"event": "start"})
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a message; None where it needs none."""
+        if "method" not in request and request.get("id") in self._questions:
+            self._questions[request["id"]].put(request)
+            return None
         if "id" not in request or "method" not in request:
             return None
         head: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
@@ -44,7 +52,8 @@ class Ledger:
             able: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
             return {**able, "serverInfo": about}
         if method == "tools/list":
-            return {"tools": [self._tool(number) for number in range(WRITERS)]}
+            asking = [] if self.send is None else [self._asking_tool()]
+            return {"tools": [*(self._tool(number) for number in range(WRITERS)), *asking]}
         if method == "tools/call":
             return self._run(params["name"], params["arguments"])
         return {} if method == "ping" else None
@@ -62,8 +71,26 @@ class Ledger:
             "annotations": {"destructiveHint": False},
         }
 
+    def _asking_tool(self) -> dict[str, Any]:
+        about = "Ask whoever calls for their name, and write a mark for them."
+        return {**self._tool(0), "name": "confirm", "description": about}
+
+    def _asked(self, mark: str) -> str:
+        """Ask the client who it is, and return what it says."""
+        assert self.send is not None
+        came: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._questions[f"ask-{mark}"] = came
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        question = {"message": f"Who wants {mark}?", "requestedSchema": schema}
+        request = {"jsonrpc": "2.0", "id": f"ask-{mark}", "method": "elicitation/create"}
+        self.send({**request, "params": question})
+        answer: dict[str, Any] = came.get(timeout=60).get("result") or {}
+        return str((answer.get("content") or {}).get("name", "nobody"))
+
     def _run(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         mark, who = arguments["mark"], arguments["who"]
+        if tool == "confirm":
+            who = self._asked(mark)
         self._write({"event": "run", "tool": tool, "mark": mark, "who": who})
         time.sleep(arguments.get("seconds", 0))
         return {"content": [{"type": "text", "text": f"{self._name} {tool} {who} {mark}"}]}
@@ -77,11 +104,16 @@ def over_pipes(ledger: Ledger) -> None:
     """Answer each request on standard input in a thread of its own, until it ends."""
     lock = threading.Lock()
 
+    def send(message: dict[str, Any]) -> None:
+        with lock:
+            os.write(1, json.dumps(message).encode() + b"\n")
+
     def answer(line: bytes) -> None:
         reply = ledger.answer(json.loads(line))
         if reply is not None:
-            with lock:
-                os.write(1, json.dumps(reply).encode() + b"\n")
+            send(reply)
+
+    ledger.send = send
 
     while line := sys.stdin.buffer.readline():
         threading.Thread(target=answer, args=(line,), daemon=True).start()
