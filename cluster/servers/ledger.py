@@ -84,7 +84,7 @@ class Ledger:
         question = {"message": f"Who wants {mark}?", "requestedSchema": schema}
         request = {"jsonrpc": "2.0", "id": f"ask-{mark}", "method": "elicitation/create"}
         self.send({**request, "params": question})
-        answer: dict[str, Any] = came.get(timeout=60).get("result") or {}
+        answer: Any = came.get(timeout=60).get("result") or {}
         return str((answer.get("content") or {}).get("name", "nobody"))
 
     def _run(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
