@@ -296,7 +296,7 @@ class Ground:
             "allowed_hosts": [self.network["balancer"].address],
             "audit": "off",
             "admin": f"sha256:{_digest(ADMIN)}",
-            "notice": 1,
+            "notice": 3,  # the balancer takes a second and a half to see it
             **({"store": self.store} if self.plan.is_shared else {}),
             **self.plan.serve,
         }

@@ -12,8 +12,8 @@ from typing import Any
 
 __all__ = ["Call", "Probe", "Verdict", "judged", "read_account", "side_by_side"]
 
-UNSURE = ("not known whether", "may have had effects", "may have run")
-"""What an error says that leaves it open whether the call ran."""
+UNSURE = ("not known whether", "may have had effects", "its result was lost")
+"""What an error says of a call that ran, or may have run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Verdict:
     refused: int = 0
     """Calls with an error that says, or means, that it did not run."""
     unsure: int = 0
-    """Calls with an error that says that nobody knows whether they ran."""
+    """Calls with an error that says that they ran, or that nobody knows."""
     retried: int = 0
     lost: list[str] = field(default_factory=list[str])
     """Calls with neither an answer nor an error."""

@@ -33,7 +33,7 @@ LEASES = pytest.mark.skip(reason="not here yet: a server over pipes that runs on
 RATES = pytest.mark.skip(reason="not here yet: rates that count across replicas")
 """Take one away when what it waits for is there."""
 
-ONCE = {"runs": "once"}
+ONCE = {"run": "once"}
 """What the entry of a server says that is to run once for all replicas."""
 
 pytestmark = pytest.mark.timeout(300)

@@ -85,7 +85,8 @@ class Ledger:
         request = {"jsonrpc": "2.0", "id": f"ask-{mark}", "method": "elicitation/create"}
         self.send({**request, "params": question})
         answer: Any = came.get(timeout=60).get("result") or {}
-        return str((answer.get("content") or {}).get("name", "nobody"))
+        content: dict[str, Any] = answer.get("content") or {}
+        return str(content.get("name", "nobody"))
 
     def _run(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         mark, who = arguments["mark"], arguments["who"]
