@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,20 +122,28 @@ def replicas_die(chaos: Chaos) -> None:
 def database_restarts(chaos: Chaos) -> None:
     """Restart PostgreSQL again and again: orderly, at once, and as after a power cut."""
     while chaos.rest(0.1, 3):
-        mode = chaos.chance.choice(("fast", "immediate", "kill"))
-        chaos.ground.primary.restart(mode)
-        chaos.note(f"restart {mode}")
-        chaos.rest(1, 4)
+        _restart_once(chaos)
+
+
+def _restart_once(chaos: Chaos) -> None:
+    mode = chaos.chance.choice(("fast", "immediate", "kill"))
+    chaos.ground.primary.restart(mode)
+    chaos.note(f"restart {mode}")
+    chaos.rest(1, 4)
 
 
 def database_fails_over(chaos: Chaos) -> None:
     """Fail over to the standby, and back again where there is time."""
     while chaos.rest(0.1, 2):
-        is_silent = chaos.chance.random() < 0.5
-        chaos.ground.fail_over(is_silent=is_silent)
-        chaos.note("fail over without a word" if is_silent else "fail over")
-        chaos.rest(2, 6)
-        chaos.ground.follow_again()
+        _fail_over_once(chaos)
+
+
+def _fail_over_once(chaos: Chaos) -> None:
+    is_silent = chaos.chance.random() < 0.5
+    chaos.ground.fail_over(is_silent=is_silent)
+    chaos.note("fail over without a word" if is_silent else "fail over")
+    chaos.rest(2, 6)
+    chaos.ground.follow_again()
 
 
 def hosts_part(chaos: Chaos) -> None:
@@ -158,6 +167,18 @@ def hosts_part(chaos: Chaos) -> None:
         chaos.rest(0, 3)
 
 
+def everything(chaos: Chaos) -> None:
+    """Have replicas die while PostgreSQL restarts, fails over and is out of reach."""
+
+    def database(chaos: Chaos) -> None:
+        while chaos.rest(0.5, 2):
+            chaos.chance.choice((_restart_once, _fail_over_once))(chaos)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(trouble, chaos) for trouble in (replicas_die, database)]:
+            done.result()
+
+
 PHASES: dict[str, Trouble] = {
     "warm-up": nothing,
     "calm": nothing,
@@ -165,6 +186,7 @@ PHASES: dict[str, Trouble] = {
     "database restarted": database_restarts,
     "failed over": database_fails_over,
     "parted": hosts_part,
+    "everything": everything,
 }
 """The phases by name."""
 
@@ -213,9 +235,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     phases = given.phases.split(",") if given.phases else list(_SHARES)
     if not is_shared:
         phases = [phase for phase in phases if phase in _WITHOUT_DATABASE]
-    whole = sum(_SHARES[phase] for phase in phases)
+    whole = sum(_SHARES.get(phase, 0.2) for phase in phases)
     shares = [("warm-up", given.clients * 4)]
-    shares += [(phase, round(given.calls * _SHARES[phase] / whole)) for phase in phases]
+    shares += [(phase, round(given.calls * _SHARES.get(phase, 0.2) / whole)) for phase in phases]
     with _folder(given.folder) as folder:
         began = time.monotonic()
         with Ground(folder, plan) as made:
