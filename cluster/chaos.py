@@ -231,6 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         servers=tuple(given.servers.split(",")),
         is_shared=is_shared,
         cores=given.cores,
+        entries={"stock": {"run": "once"}} if given.leased else {},
     )
     phases = given.phases.split(",") if given.phases else list(_SHARES)
     if not is_shared:
@@ -302,7 +303,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--servers", default=",".join(SERVERS), help="ledger (HTTP), stock (pipes)")
     add("--store", choices=("auto", "postgres", "none"), default="auto")
     add("--once", action="store_true", help="never make a call again")
-    add("--leased", action="store_true", help="the server over pipes must run once")
+    add("--leased", action="store_true", help="the server over pipes runs once for all")
     add("--cores", type=float, help="how much of the cores each replica has at most, as 0.25")
     add("--seed", type=int, default=1)
     add("--folder", help="a new folder for logs and records; kept")
