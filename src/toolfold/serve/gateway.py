@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from toolfold.serve.replica.membership import Membership
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
+    from toolfold.sources.mcp.placement import Placement
+    from toolfold.sources.mcp.server import Server
     from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Gateway"]
@@ -82,6 +84,7 @@ class Gateway:
         auth: Makes what signs the HTTP requests to a server.
         spans: Makes OpenTelemetry's spans.
         memory: What searches led to: it learns from all that is called.
+        placements: Says of a server where it runs, where that is one replica of several.
 
     Raises:
         ConfigError: Two sources, or a source and a server, have one name.
@@ -100,6 +103,7 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
         memory: Memory | None = None,
+        placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self.config, self._scope, self._folding = config, scope, config.folding
         self.trust = trust
@@ -129,6 +133,7 @@ class Gateway:
             children=children,
             auth=auth,
             reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
+            placements=placements,
         )
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"

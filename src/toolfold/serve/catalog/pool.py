@@ -33,6 +33,7 @@ from toolfold.tool import Json, Tool
 if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
+    from toolfold.sources.mcp.placement import Placement
     from toolfold.sources.mcp.server import Server
     from toolfold.sources.mcp.transports._process import Child
 
@@ -62,6 +63,7 @@ class Pool:
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
         reserved: Names that no tool may have: the bridge's.
+        placements: Says of a server where it runs, where that is one replica of several.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Pool:
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
         reserved: Collection[str] = (),
+        placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self._names = KeptNames(reserved)
         self._observers = observers
@@ -114,6 +117,7 @@ class Pool:
             manifests=manifests,
             children=children,
             auth=auth,
+            placements=placements,
         )
 
     @property

@@ -21,6 +21,7 @@ from toolfold.sources.mcp.mcp_source import Hub, McpSource, ServerDownError
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 
 if TYPE_CHECKING:
+    from toolfold.sources.mcp.placement import Placement
     from toolfold.sources.mcp.server import Server
     from toolfold.sources.mcp.transports._process import Child
 
@@ -54,6 +55,7 @@ class ServerSet:
         manifests: What the servers listed in earlier runs.
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
+        placements: Says of a server where it runs, where that is one replica of several.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class ServerSet:
         manifests: Manifests | None,
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
+        placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self._hub = hub
         self._parallel = parallel
@@ -74,6 +77,7 @@ class ServerSet:
         self._limit = limit
         self._manifests = manifests
         self._auth = auth
+        self._placements = placements
         self._own = SessionServers(self._made_for)
         self._leaving = Leaving()
         self._off: dict[str, float] = {}
@@ -116,6 +120,7 @@ class ServerSet:
             shared=shared,
             auth=self._auth(server) if self._auth is not None and server.oauth else None,
             description_limit=self._limit,
+            placement=self._placements(server) if self._placements is not None else None,
         )
 
     # ---- their life
