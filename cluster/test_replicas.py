@@ -29,8 +29,6 @@ NEEDS_STORE = pytest.mark.skipif(
 )
 SESSIONS = pytest.mark.skip(reason="not here yet: sessions that go on at another replica")
 JOURNAL = pytest.mark.skip(reason="not here yet: a journal of calls, asked by the same id")
-LEASES = pytest.mark.skip(reason="not here yet: a server over pipes that runs once for all")
-RATES = pytest.mark.skip(reason="not here yet: rates that count across replicas")
 """Take one away when what it waits for is there."""
 
 ONCE = {"run": "once"}
@@ -265,7 +263,6 @@ def test_calls_do_not_wait_for_a_database_that_is_away(standing: Callable[..., G
     assert max(verdict.longest for verdict in verdicts) < 2.5, [v.row() for v in verdicts]
 
 
-@RATES
 @NEEDS_STORE
 def test_a_rate_counts_across_replicas(standing: Callable[..., Ground]) -> None:
     made = standing(serve={"rate_limit": 60}, servers=("ledger",), clients=1)
@@ -283,7 +280,7 @@ def test_a_rate_counts_across_replicas(standing: Callable[..., Ground]) -> None:
     assert admitted <= 10 + (time.monotonic() - began) + 2, admitted
 
 
-@LEASES
+@SESSIONS
 @NEEDS_STORE
 def test_a_server_that_runs_once_runs_once_though_its_replica_dies(
     standing: Callable[..., Ground],
@@ -295,7 +292,7 @@ def test_a_server_that_runs_once_runs_once_though_its_replica_dies(
     assert side_by_side(made.ledger, "stock") == []
 
 
-@pytest.mark.parametrize("replicas", [1, pytest.param(2, marks=[LEASES, NEEDS_STORE])])
+@pytest.mark.parametrize("replicas", [1, pytest.param(2, marks=NEEDS_STORE)])
 def test_a_server_that_runs_once_asks_the_client_whose_call_it_is_wherever_that_is(
     standing: Callable[..., Ground], replicas: int
 ) -> None:
