@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,22 @@ from cluster.ground import Ground, Plan, Replica
 from cluster.judge import Verdict, judged, read_account, side_by_side
 from cluster.wire import MODERN, OLDER, Fate, Speaker
 
+
+def _is_here(module: str) -> bool:
+    return find_spec(f"toolfold.serve.replica.{module}") is not None
+
+
 NEEDS_STORE = pytest.mark.skipif(
     not ground.has_store(), reason="not here yet: `serve.store`, what replicas share"
 )
-SESSIONS = pytest.mark.skip(reason="not here yet: sessions that go on at another replica")
-JOURNAL = pytest.mark.skip(reason="not here yet: a journal of calls, asked by the same id")
-"""Take one away when what it waits for is there."""
+SESSIONS = pytest.mark.skipif(
+    not (_is_here("roaming_sessions") and _is_here("shared_sessions")),
+    reason="not here yet: sessions that go on at another replica, with what they revealed",
+)
+JOURNAL = pytest.mark.skipif(
+    not (_is_here("roaming_sessions") and _is_here("call_journal")),
+    reason="not here yet: a journal of calls, asked by the same id",
+)
 
 ONCE = {"run": "once"}
 """What the entry of a server says that is to run once for all replicas."""
@@ -99,18 +110,36 @@ def test_two_replicas_answer_every_call_of_every_session_once(
 
 @JOURNAL
 @NEEDS_STORE
-@pytest.mark.parametrize("revision", [OLDER, MODERN])
 @pytest.mark.parametrize(
     "phase", [name for name in PHASES if name not in ("warm-up", "calm", "everything")]
 )
 def test_whatever_breaks_no_call_is_lost_crossed_or_run_twice_and_no_scope_is_wider(
-    standing: Callable[..., Ground], phase: str, revision: str
+    standing: Callable[..., Ground], phase: str
 ) -> None:
-    chaos = Chaos(standing(replicas=3, strategy="reveal"))
-    verdict = whole(chaos.run([(phase, 400)], revision=revision), least=200)
+    chaos = Chaos(standing(replicas=3))
+    verdict = whole(chaos.run([(phase, 400)]), least=200)
 
     assert chaos.done, "nothing happened"
     assert verdict.calls == 400
+
+
+@JOURNAL
+@NEEDS_STORE
+def test_a_replica_that_is_cut_off_runs_nothing_that_another_ran_meanwhile(
+    standing: Callable[..., Ground],
+) -> None:
+    made = standing(servers=("stock",), clients=20)
+    with made.loading() as loading:
+        loading.begin("warm-up", 80)
+        loading.end()
+        loading.begin("cut off", 400)
+        time.sleep(0.3)
+        made.network.part("r2", "db1", "db2", "balancer")
+        time.sleep(12)
+        made.network.mend("r2", "db1", "db2", "balancer")
+        loading.end()
+
+    whole(judged(*read_account(loading.account), made.ledger), least=400)
 
 
 def test_a_call_that_a_dying_replica_had_is_told_from_one_that_it_had_not(
