@@ -66,6 +66,19 @@ def test_a_view_is_an_address_that_opens_in_another_tab(page: Page, demo: str) -
     other.close()
 
 
+def test_the_frame_is_painted_before_any_script_has_come(page: Page, demo: str) -> None:
+    page.route("**/*.js", lambda _: None)
+    page.goto(demo, wait_until="commit")
+
+    painted = page.evaluate("""() => new Promise((done) =>
+        new PerformanceObserver(() => done(true)).observe({ type: "paint", buffered: true }))""")
+
+    assert painted
+    expect(page.get_by_role("tab", name="Search")).to_be_disabled()
+    expect(page.locator(".bar")).to_have_css("position", "sticky")
+    assert serious(page) == []
+
+
 # ---- the views
 
 

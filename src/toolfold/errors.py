@@ -113,7 +113,7 @@ class UnknownToolError(ToolfoldError):
 
 
 class MissingExtraError(ToolfoldError):
-    """An optional part of toolfold is not installed.
+    """An optional part of toolfold is not installed. Its text is the clause and the hint in one.
 
     Args:
         what: What needs it, as the start of a sentence.
@@ -126,3 +126,6 @@ class MissingExtraError(ToolfoldError):
             hint=f"install it with `pip install 'toolfold[{extra}]'`",
         )
         self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}"

@@ -48,6 +48,17 @@ def test_the_bundled_script_shows_search_call_correction_approval_and_memory() -
     assert ran.out == BUNDLED
 
 
+def test_a_script_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+    before = sorted(tmp_path.rglob("*"))
+
+    assert run("--script", "demo").code == 0
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 BUNDLED = """\
 the script demo · 2 tools kept, 205 deferred · 30,506 tokens of tools a request, folded to 697
 > Remind me to call mum tonight at half past seven.

@@ -344,3 +344,16 @@ def test_a_call_says_which_servers_do_not_run_instead_of_pointing_to_another() -
     assert "no tool named 'xyzzy'" in bare.err
     assert "jira is not running: ended with 4" in bare.err
     assert "one__echo" not in own.err + loose.err
+
+
+def test_a_call_that_its_server_dies_over_says_so_and_promises_no_next_life() -> None:
+    servers = {"one": {"command": sys.executable, "args": [ODD, "stdio"], "allow": ["die"]}}
+    whole = {"mcpServers": servers, "serve": {"audit": "off"}}
+    Path("servers.json").write_text(json.dumps(whole), "utf-8")
+
+    call = run("call", "one__die", "--arg", "x=1", "--config", "servers.json")
+
+    assert (call.code, call.out) == (1, "")
+    assert "error: one__die failed: the server 'one' died over it" in call.err
+    assert "hint: it may have had effects: look what has become of it" in call.err
+    assert "again: try once more" not in call.err

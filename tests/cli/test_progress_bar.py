@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from support.terminals import terminal_stream, visible_lines
 from toolfold._terminal import columns
-from toolfold.cli.progress_bar import ProgressBar
+from toolfold.cli.progress_bar import ProgressBar, progress
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +44,26 @@ def test_a_terminal_has_one_line_which_is_gone_at_the_end() -> None:
     ]
     assert "\n" not in shown.text
     assert visible_lines(shown.text) == [""]
+
+
+def test_a_line_of_the_log_has_a_line_of_its_own_above_the_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with terminal_stream(60) as shown:
+        monkeypatch.setattr(sys, "stderr", shown.stream)
+        handler = logging.StreamHandler(shown.stream)
+        logging.getLogger().addHandler(handler)
+        try:
+            with progress(8, "runs") as bar:
+                logging.getLogger("toolfold").warning("a server is slow")
+                bar.update()
+        finally:
+            logging.getLogger().removeHandler(handler)
+            monkeypatch.undo()
+
+    assert visible_lines(shown.text) == ["a server is slow", ""]
+    assert "1 of 8" in shown.text.partition("a server is slow")[2]
+    assert handler.filters == []
 
 
 def test_a_bar_is_drawn_ten_times_a_second_at_most() -> None:

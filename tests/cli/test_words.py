@@ -65,6 +65,15 @@ def test_no_configuration_at_all_is_called_that() -> None:
         assert (ran.exit_code, first) == (2, "error: there is no configuration that names servers")
 
 
+@pytest.mark.parametrize("verb", ["push", "diff"])
+def test_the_demos_tools_are_never_written_into_what_others_share(verb: str) -> None:
+    ran = run("catalog", verb, "--store", "host=/nowhere")
+
+    first = ran.stderr.splitlines()[0]
+    assert (ran.exit_code, first) == (2, "error: there is no configuration that names servers")
+    assert "give --catalog FILE, or run `toolfold import`" in ran.stderr
+
+
 def test_a_name_in_capitals_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def blank(*_: Any, **__: Any) -> None:
         raise click.UsageError("QUERY is blank.")

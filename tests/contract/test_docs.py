@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -365,3 +366,11 @@ def test_no_page_holds_a_path_of_someones_machine() -> None:
     private = re.compile(r"(?<![\w.])/(?:home|root|work|Users|tmp)/")
 
     assert [_id(page) for page in PAGES if private.search(_text(page))] == []
+
+
+def test_the_readme_names_every_extra() -> None:
+    readme = _text(ROOT / "README.md")
+    extras = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+
+    (line,) = (line for line in readme.splitlines() if line.startswith("Extras: "))
+    assert set(extras) <= set(re.findall(r"`([a-z-]+)`", line))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
 import time
+from base64 import b64encode
 from importlib.resources import files
 from pathlib import Path
 from threading import Event
@@ -257,8 +259,43 @@ def test_the_pages_files_hold_no_script_of_their_own_and_name_no_other_host() ->
         for way in (b"innerHTML", b"outerHTML", b"insertAdjacentHTML", b"document.write", b"eval("):
             assert way not in body
     scripts = re.findall(rb"<script[^>]*>(.*?)</script>", page.body)
-    assert scripts == [b"", b""]
-    assert b" on" not in page.body.replace(b" only", b"").replace(b"everything on", b"")
+    assert scripts == [b""]
+    frame = re.sub(rb"<style>.*?</style>", b"", page.body, flags=re.DOTALL)
+    assert b" on" not in frame.replace(b"everything on", b"")
+
+
+def test_the_frame_is_painted_without_another_file_its_styles_allowed_by_digest() -> None:
+    page = ask("/", token=None)
+
+    (styles,) = re.findall(rb"<style>(.*?)</style>", page.body, flags=re.DOTALL)
+    assert b".bar {" in styles
+    digest = b64encode(hashlib.sha256(styles).digest()).decode()
+    assert f"style-src 'sha256-{digest}';" in page.headers["content-security-policy"]
+    named = re.findall(rb'(?:src|href)="([^"#]+)"', page.body)
+    assert sorted(named) == [b"begin.js", b"icon.svg"]
+
+
+def test_every_script_is_open_and_asked_for_behind_the_first_paint() -> None:
+    folder = files("toolfold.inspector") / "static"
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".js"))
+    begin = ask("/begin.js", token=None).body.decode()
+
+    assert {ask(f"/{name}", token=None).status for name in names} == {200}
+    (listed,) = re.findall(r"const FILES = \[(.*?)\]", begin, flags=re.DOTALL)
+    assert sorted([*re.findall(r'"(\w+)"', listed), "begin"]) == [name[:-3] for name in names]
+
+
+@pytest.mark.parametrize("site", [None, "cross-site", "same-site", "same-origin"])
+def test_a_page_that_opened_this_one_has_no_hold_on_it(site: str | None) -> None:
+    page = ask("/", token=None, site=site)
+
+    assert page.headers["cross-origin-opener-policy"] == "same-origin"
+
+
+def test_a_link_that_a_person_opened_needs_no_process_of_its_own() -> None:
+    page = ask("/", token=None, site="none")
+
+    assert "cross-origin-opener-policy" not in page.headers
 
 
 @pytest.mark.parametrize("path", ["/api/catalog", "/api/search", "/api/fold", "/api/tool"])

@@ -49,6 +49,21 @@ def test_no_file_is_made_before_something_is_learnt(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_file_is_where_it_was_named_though_the_program_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    memory = Memory(Path("m.sqlite"))
+
+    monkeypatch.chdir("elsewhere")
+    teach(memory)
+    memory.close()
+
+    assert (tmp_path / "m.sqlite").is_file()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_the_first_write_is_told_with_its_path(tmp_path: Path) -> None:
     told: list[str] = []
     memory = Memory(tmp_path / "m.sqlite", tell=told.append)

@@ -691,7 +691,7 @@ def test_the_picture_is_drawn_over_in_place_and_stays_at_the_end() -> None:
     assert terminal.screen() == [
         "toolfold  here",
         "  ● github  ready, 3 tools",
-        "1 of 1 servers ready · tools 3 · calls 100 · searches 0",
+        "1 of 1 server ready · tools 3 · calls 100 · searches 0",
         "good bye",
         "",
     ]
@@ -735,6 +735,19 @@ def test_the_picture_draws_itself_soon_after_a_change() -> None:
     wait(main(), 10)
 
     assert terminal.getvalue().count("searches 50") == 2
+
+
+def test_the_log_says_one_tool_and_not_one_tools(caplog: pytest.LogCaptureFixture) -> None:
+    log = StatusLog()
+
+    with caplog.at_level(logging.INFO):
+        log.server_changed(ServerStatus("time", "stdio", "ready", tools=1))
+        log.folded(FoldRecord(False, 1, 40, 40, "folding is off"))
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "server time: ready, 1 tool",
+        "not folding 1 tool: folding is off",
+    ]
 
 
 def test_without_a_terminal_each_change_is_one_line(caplog: pytest.LogCaptureFixture) -> None:

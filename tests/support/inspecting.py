@@ -40,6 +40,7 @@ def ask(
     method: str = "GET",
     host: str = "127.0.0.1:8790",
     origin: str | None = None,
+    site: str | None = None,
     recorded: Sequence[Path] = (),
     beside: Sequence[Catalog] = (),
     states: Sequence[Path] = (),
@@ -54,6 +55,7 @@ def ask(
     headers = [(b"host", host.encode())]
     headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
     headers += [(b"origin", origin.encode())] if origin else []
+    headers += [(b"sec-fetch-site", site.encode())] if site else []
     headers += [(b"content-type", kind.encode())] if kind else []
     reply = Reply()
 

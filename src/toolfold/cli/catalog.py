@@ -10,6 +10,7 @@ import click
 from toolfold.cli import options
 from toolfold.cli.output import print_table, say
 from toolfold.cli.progress_bar import progress
+from toolfold.errors import ConfigError
 from toolfold.scope import Scope
 
 if TYPE_CHECKING:
@@ -101,8 +102,9 @@ def diff(catalog: str | None, config: str | None, store: str, tenant: str, as_js
     Examples:
       toolfold catalog diff --catalog tools.json
     """
+    tools = _tools(catalog, config)
     with _shared(store, tenant) as shared:
-        found = shared.diff(_tools(catalog, config))
+        found = shared.diff(tools)
     named = {
         "added": [tool.name for tool in found.added],
         "changed": [tool.name for tool in found.changed],
@@ -113,7 +115,7 @@ def diff(catalog: str | None, config: str | None, store: str, tenant: str, as_js
         return
     for what, names in named.items():
         for name in names[:_NAMES_SHOWN]:
-            say(options.plain(f"{what:8} {name}"))
+            say(f"{what:8} {options.plain(name)}")
         if len(names) > _NAMES_SHOWN:
             say(f"{what:8} … and {len(names) - _NAMES_SHOWN} more")
     say(", ".join(f"{len(names)} {what}" for what, names in named.items()) + f", {found.same} same")
@@ -169,7 +171,7 @@ def search(
     if not hits:
         say("no tool of this catalog answers that")
     for hit in hits:
-        say(options.plain(f"{hit.score:.2f}  {hit.tool.name}"))
+        say(f"{hit.score:.2f}  {options.plain(hit.tool.name)}")
 
 
 @command.command("remove")
@@ -192,7 +194,16 @@ def remove(names: tuple[str, ...], store: str, tenant: str, as_json: bool) -> No
 
 
 def _tools(catalog: str | None, config: str | None) -> list[Tool]:
-    return list(options.open_tools(catalog, config).catalog(Scope()).tools)
+    from toolfold.config import missing_hint
+
+    opened = options.open_tools(catalog, config)
+    if opened.file is None and opened.live is None:
+        # The demo's tools are for trying things out, and what others share is no place for that.
+        raise ConfigError(
+            "there is no configuration that names servers",
+            hint=f"give --catalog FILE, or {missing_hint()}",
+        )
+    return list(opened.catalog(Scope()).tools)
 
 
 def _shared(address: str, tenant: str, **how: Any) -> SharedCatalog:

@@ -7,6 +7,7 @@ where that took a while: a short command says nothing there.
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
@@ -126,10 +127,29 @@ def progress(length: int, label: str, *, quiet: bool = False) -> Generator[Progr
     """
     bar = ProgressBar(length, label, None if quiet else sys.stderr)
     bar.start()
-    try:
-        yield bar
-    finally:
+    with _below_the_log(bar):
+        try:
+            yield bar
+        finally:
+            bar.clear()
+
+
+@contextmanager
+def _below_the_log(bar: ProgressBar) -> Generator[None]:
+    """Take a bar away before a line of the log is written: the next update draws it below."""
+
+    def make_way(_: logging.LogRecord) -> bool:
         bar.clear()
+        return True
+
+    handlers = logging.getLogger().handlers[:]
+    for handler in handlers:
+        handler.addFilter(make_way)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(make_way)
 
 
 def _duration(seconds: float) -> str:

@@ -323,6 +323,7 @@ class _Running:
             started=self._has_started,
             output=output,
             digest=call.tool.digest,
+            cause=None if result is None else result.error,
         )
 
     def started(self) -> None:

@@ -102,6 +102,9 @@ class CallRecord:
     digest: str = field(default="", repr=False)
     """The tool's digest: a tool that changed has another."""
 
+    cause: BaseException | None = field(default=None, repr=False)
+    """What was raised, where something was, for whoever says it in words of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:

@@ -12,8 +12,7 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -25,6 +24,7 @@ from toolfold.inspector import views
 from toolfold.inspector.conversations import Conversations
 from toolfold.inspector.inspected import Inspected
 from toolfold.inspector.live import Live
+from toolfold.inspector.page_files import PATHS, page_file, policy
 from toolfold.serve.http.customs import AsgiScope, Customs, Send
 from toolfold.serve.http.guard import Guard, Hosts, Origins
 from toolfold.serve.http.rate_limit import Receive
@@ -36,31 +36,16 @@ __all__ = ["InspectorApp", "guarded", "new_token"]
 
 _log = logging.getLogger(__name__)
 
-_KINDS = {
-    "html": b"text/html; charset=utf-8",
-    "css": b"text/css; charset=utf-8",
-    "js": b"text/javascript; charset=utf-8",
-    "svg": b"image/svg+xml",
-}
-_NAMES = (
-    "inspector.css", "icon.svg", "inspector.js", "dom.js", "page.js", "dialogs.js", "catalog.js",
-    "treemap.js", "findings.js", "tool.js", "search.js", "fold.js", "conversations.js",
-    "audit.js", "live.js", "trust.js",
-)  # fmt: skip
-_FILES = {"/": "index.html", **{f"/{name}": name for name in _NAMES}}
-_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    b"require-trusted-types-for 'script'; trusted-types 'none'"
-)
 _SAFE = (
-    (b"content-security-policy", _POLICY),
+    (b"content-security-policy", policy()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+_APART = (b"cross-origin-opener-policy", b"same-origin")
+"""Whoever opened the page has no hold on it. A browser starts a process anew for that."""
+
 _JSON = b"application/json"
 _CHANGE = "/api/live/change"
 _QUESTION_AT_MOST = 16_384
@@ -151,9 +136,8 @@ class InspectorApp:
             await self._changed(scope, receive, send)
         elif scope["method"] not in ("GET", "HEAD"):
             await _respond(send, 405, _JSON, _error("only GET is answered here"))
-        elif path in _FILES:
-            name = _FILES[path]
-            await _respond(send, 200, _KINDS[name.rpartition(".")[2]], _file(name))
+        elif path in PATHS:
+            await _respond(send, 200, *page_file(path), apart=not _by_a_person(scope))
         elif path in self._views:
             status, body = await asyncio.to_thread(self._answer, path, scope["query_string"])
             await _respond(send, status, _JSON, body)
@@ -253,7 +237,7 @@ class _InspectorCustoms(Customs):
 
     def is_public(self, scope: AsgiScope) -> bool:
         """Whether a request is for one of the page's files."""
-        return scope["path"] in _FILES
+        return scope["path"] in PATHS
 
 
 def new_token() -> str:
@@ -282,18 +266,20 @@ def guarded(app: InspectorApp, host: str, token: str, settings: ServeSettings) -
     )
 
 
-@cache
-def _file(name: str) -> bytes:
-    return (files("toolfold.inspector") / "static" / name).read_bytes()
-
-
 def _error(text: str) -> bytes:
     return compact({"error": text}).encode()
 
 
-async def _respond(send: Send, status: int, kind: bytes, body: bytes) -> None:
+def _by_a_person(scope: AsgiScope) -> bool:
+    """Whether a person opened this, by the link itself, and no other page."""
+    return headers_of(scope, b"sec-fetch-site") == ["none"]
+
+
+async def _respond(
+    send: Send, status: int, kind: bytes, body: bytes, *, apart: bool = True
+) -> None:
     length = (b"content-length", str(len(body)).encode())
-    headers = [(b"content-type", kind), length, *_SAFE]
+    headers = [(b"content-type", kind), length, *_SAFE, *((_APART,) if apart else ())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -16,21 +16,15 @@ from typing import Any
 from toolfold._bounds import cut, one_line
 from toolfold.errors import CatalogError, ToolfoldError
 from toolfold.evaluation.ab.run_record import Run, TurnRecord
-from toolfold.evaluation.ab.transcript_reading import (
-    discovered,
-    made,
-    real_call,
-    searched_needs,
-    turns_of,
-    users_own,
-)
+from toolfold.evaluation.ab.transcript_reading import discovered, turns_of, users_own
+from toolfold.evaluation.ab.turn_reading import ReadCall, ReadText, found_in, steps_of
 from toolfold.evaluation.conversation_file import (
     RecordedConversation,
     read_conversation,
     text_of,
 )
 from toolfold.inspector.audit_reading import audit_view, is_audit
-from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.messages import Message, ModelMessage, UserMessage
 from toolfold.tokens import estimate
 from toolfold.tool import Json
 
@@ -212,23 +206,34 @@ def _model(read: RecordedConversation) -> dict[str, Any]:
 
 def _turn(messages: Sequence[Message]) -> dict[str, Any]:
     said = messages[0]
-    results = {id(item.call): item.result for item in made(messages)}
-    steps: list[dict[str, Any]] = []
-    for message in messages:
-        if not isinstance(message, ModelMessage):
-            continue
-        if message.text.strip():
-            steps.append({"kind": "text", "text": _cut(message.text)})
-        steps += list(_calls(message, results))
+    steps = [shown for step in steps_of(messages) if (shown := _step(step)) is not None]
     used = [step["tool"] for step in steps if step["kind"] == "call"]
-    found = [name for m in messages for name in _found(m)] or sorted(discovered(messages) - {*used})
     return {
         "user": _cut(said.text) if isinstance(said, UserMessage) else "",
         "note": _cut(said.note) if isinstance(said, UserMessage) else "",
         "steps": steps,
-        "found": list(dict.fromkeys(found)),
+        "found": found_in(messages) or sorted(discovered(messages) - {*used}),
         "used": used,
         "spoken": sum(estimate(text) for m in messages for text in _texts(m)),
+    }
+
+
+def _step(step: ReadText | ReadCall) -> dict[str, Any] | None:
+    """Return a step of the model; what the user said stands above them all."""
+    if isinstance(step, ReadText):
+        return {"kind": "text", "text": _cut(step.text)} if step.by == "model" else None
+    call = step.made.call
+    return {
+        "kind": "bridge" if step.real is None else "call",
+        "tool": step.name,
+        "needs": list(step.needs),
+        "arguments": _cut(call.arguments) if step.real is None else step.real[1],
+        "via": step.via,
+        "recovered": call.recovered,
+        "result": None if step.result is None else _cut(step.result),
+        "found": list(step.found or ()),
+        "is_error": step.is_error,
+        "tokens": step.tokens,
     }
 
 
@@ -266,30 +271,6 @@ def _add(turn: dict[str, Any], counts: Mapping[str, Json]) -> None:
         rounds = counts.get("rounds")
         times = rounds if isinstance(rounds, int) else 1
         turn["saved"] = turn.get("saved", 0) + max(before - after, 0) * times
-
-
-def _calls(
-    message: ModelMessage, results: dict[int, ResultMessage | None]
-) -> Iterator[dict[str, Any]]:
-    for call in message.calls:
-        result = results.get(id(call))
-        real = real_call(call)
-        yield {
-            "kind": "bridge" if real is None else "call",
-            "tool": call.name if real is None else real[0],
-            "needs": list(searched_needs(call)),
-            "arguments": _cut(call.arguments) if real is None else real[1],
-            "via": None if real is None or call.name == real[0] else call.name,
-            "recovered": call.recovered,
-            "result": None if result is None else _cut(result.text),
-            "found": [] if result is None else list(_found(result)),
-            "is_error": bool(result and result.is_error),
-            "tokens": 0 if result is None else estimate(result.text),
-        }
-
-
-def _found(message: Message) -> tuple[str, ...]:
-    return (message.found or ()) if isinstance(message, ResultMessage) else ()
 
 
 def _texts(message: Message) -> Iterator[str]:

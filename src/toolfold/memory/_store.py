@@ -8,22 +8,20 @@ what stands beside it.
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
-import stat
 import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from toolfold._json_values import compact, parse
-from toolfold.errors import ToolfoldError
+from toolfold.memory._store_file import DAMAGED, StoreError, connected, opened
 
-__all__ = ["DAMAGED", "KeptRequest", "MemoryFile", "Ranked", "StoreError", "ToolKey"]
+__all__ = ["KeptRequest", "MemoryFile", "Ranked", "StoreError", "ToolKey"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,42 +31,10 @@ ToolKey = tuple[str, str]
 Ranked = tuple[tuple[ToolKey, float], ...]
 """How a search without memory ranked tools: the logarithms of their shares of the belief."""
 
-DAMAGED = ".damaged"
-"""What is put behind the name of a file that cannot be read."""
+_Places = tuple[tuple[int, float], ...]
+"""The same, with the tools' numbers in the file."""
 
-BUSY = 2.0
-"""Seconds that another process may hold the file."""
-
-_VERSION = 1
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS tools (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, digest TEXT NOT NULL,
-    seen REAL NOT NULL,
-    UNIQUE (name, digest)
-);
-CREATE TABLE IF NOT EXISTS requests (
-    id INTEGER PRIMARY KEY, seq INTEGER NOT NULL, principal TEXT NOT NULL, text TEXT NOT NULL,
-    at REAL NOT NULL, vector BLOB NOT NULL, ranked TEXT NOT NULL, UNIQUE (principal, text)
-);
-CREATE INDEX IF NOT EXISTS requests_seq ON requests (seq);
-CREATE INDEX IF NOT EXISTS requests_at ON requests (at);
-CREATE TABLE IF NOT EXISTS uses (
-    request INTEGER NOT NULL, tool INTEGER NOT NULL, worked INTEGER NOT NULL,
-    failed INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (request, tool)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS uses_tool ON uses (tool);
-CREATE TABLE IF NOT EXISTS pairs (
-    principal TEXT NOT NULL, tool INTEGER NOT NULL, other INTEGER NOT NULL,
-    times INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (principal, tool, other)
-) WITHOUT ROWID;
-INSERT OR IGNORE INTO meta VALUES ('version', 1), ('generation', 0), ('seq', 0),
-    ('pairs', 0);
-"""
-
-
-class StoreError(ToolfoldError):
-    """The file could not be read or written; what it held is as it was."""
+_FEW_TOOLS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +67,14 @@ class MemoryFile:
         """Why the file is not used, if it is not."""
         if path is not None:
             try:
-                self._connection = _opened(path)
+                self._connection = opened(path)
                 # Who reads does not wait for who writes, in this process or another.
-                self._reader = _connected(str(path))
+                self._reader = connected(str(path))
             except (OSError, sqlite3.Error, StoreError) as error:
                 self._do_without(path, error)
             else:
                 return
-        self._connection = self._reader = _connected(":memory:")
+        self._connection = self._reader = connected(":memory:")
         self._reading = self._lock
 
     @property
@@ -147,29 +113,39 @@ class MemoryFile:
 
     def requests(self, *, after: int = 0) -> Iterator[KeptRequest]:
         """Yield the requests that were kept or changed after a sequence number, in that order."""
-        names = self.tools()
         rows = self._rows(
             "SELECT id, seq, principal, text, at, vector, ranked FROM requests "
             "WHERE seq > ? ORDER BY seq",
             (after,),
         )
-        used: dict[int, list[tuple[ToolKey, int, int]]] = {}
-        for request, tool, worked, failed in self._rows(
+        uses = self._rows(
             "SELECT request, tool, worked, failed FROM uses "
             "WHERE request IN (SELECT id FROM requests WHERE seq > ?) ORDER BY at DESC, tool",
             (after,),
-        ):
+        )
+        places = {row[0]: _read_places(row[-1]) for row in rows}
+        ranked_too = {tool for own in places.values() for tool, _ in own}
+        names = self._names(ranked_too | {use[1] for use in uses})
+        used: dict[int, list[tuple[ToolKey, int, int]]] = {}
+        for request, tool, worked, failed in uses:
             if tool in names:
                 used.setdefault(request, []).append((names[tool], worked, failed))
-        for id_, seq, principal, text, at, vector, ranked in rows:
-            uses = tuple(used.get(id_, ()))
-            yield KeptRequest(
-                id_, seq, principal, text, at, bytes(vector), _read_ranked(ranked, names), uses
-            )
+        for id_, seq, principal, text, at, vector, _ in rows:
+            ranked = _named(places[id_], names)
+            own = tuple(used.get(id_, ()))
+            yield KeptRequest(id_, seq, principal, text, at, bytes(vector), ranked, own)
 
     def tools(self) -> Mapping[int, ToolKey]:
         """Return the tools that anything is kept of."""
         return {id_: (name, digest) for id_, name, digest in self._rows(_TOOLS)}
+
+    def _names(self, tools: Set[int]) -> Mapping[int, ToolKey]:
+        """Return some of the tools; all of them where these are many."""
+        if len(tools) > _FEW_TOOLS:
+            return self.tools()
+        marks = ", ".join("?" * len(tools))
+        rows = self._rows(f"{_TOOLS} WHERE id IN ({marks})", [*tools])
+        return {id_: (name, digest) for id_, name, digest in rows}
 
     def text(self, request: int) -> str | None:
         """Return the text of a request."""
@@ -178,10 +154,11 @@ class MemoryFile:
 
     def ranked(self, requests: Sequence[int]) -> dict[int, Ranked]:
         """Return how search ranked tools for requests, by their ids."""
-        names = self.tools()
         marks = ", ".join("?" * len(requests))
         rows = self._rows(f"SELECT id, ranked FROM requests WHERE id IN ({marks})", requests)
-        return {id_: _read_ranked(text, names) for id_, text in rows}
+        places = {id_: _read_places(text) for id_, text in rows}
+        names = self._names({tool for own in places.values() for tool, _ in own})
+        return {id_: _named(own, names) for id_, own in places.items()}
 
     def pairs(self) -> Sequence[tuple[str, ToolKey, ToolKey, int]]:
         """Return which tools were used in one task, for whom, and how often."""
@@ -426,73 +403,13 @@ def _written_ranked(cursor: sqlite3.Cursor, ranked: Ranked) -> str:
     return compact([[_tool(cursor, key), round(value, 3)] for key, value in ranked])
 
 
-def _read_ranked(text: str, names: Mapping[int, ToolKey]) -> Ranked:
+def _read_places(text: str) -> _Places:
     try:
-        return tuple((names[tool], float(value)) for tool, value in parse(text) if tool in names)
+        pairs = [(tool, float(value)) for tool, value in parse(text)]
     except (ValueError, TypeError):
         return ()
+    return tuple((tool, value) for tool, value in pairs if type(tool) is int)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file that is ours; one that is damaged is put aside."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check(path)
-    try:
-        return _connected(str(path))
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        aside = path.with_name(path.name + DAMAGED)
-        path.replace(aside)
-        for suffix in ("-wal", "-shm"):
-            with suppress(OSError):
-                path.with_name(path.name + suffix).unlink()
-        _log.warning(
-            "the memory in %s is damaged (%s): it was put aside as %s, and a new one begins",
-            path,
-            error,
-            aside.name,
-        )
-        _check(path)
-        return _connected(str(path))
-
-
-def _check(path: Path) -> None:
-    """Make the file, or refuse one that somebody else chose."""
-    folder = path.parent.stat()
-    if os.name == "posix" and folder.st_mode & stat.S_IWOTH and folder.st_uid != os.geteuid():
-        raise StoreError("others may write to its folder")
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise StoreError("it is no file")
-        if os.name == "posix":
-            if found.st_uid != os.geteuid():
-                raise StoreError("it belongs to somebody else")
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
-def _connected(place: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(place, timeout=BUSY, check_same_thread=False, isolation_level=None)
-    try:
-        with closing(connection.cursor()) as cursor:
-            cursor.execute("PRAGMA secure_delete = ON")
-            cursor.execute("PRAGMA journal_mode = WAL")
-            cursor.execute("PRAGMA synchronous = NORMAL")
-            cursor.execute("PRAGMA trusted_schema = OFF")
-            cursor.executescript(_SCHEMA)
-            ((version,),) = cursor.execute(
-                "SELECT value FROM meta WHERE key = 'version'"
-            ).fetchall()
-            # A file that was cut off is found out here, and not in the midst of a search.
-            cursor.execute("SELECT count(*), max(length(vector)) FROM requests").fetchall()
-        if version > _VERSION:
-            raise StoreError("a newer release of toolfold wrote it")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def _named(places: _Places, names: Mapping[int, ToolKey]) -> Ranked:
+    return tuple((names[tool], value) for tool, value in places if tool in names)

@@ -86,7 +86,7 @@ class Memory:
     ) -> None:
         self._tell = tell
         self.share: Share = share
-        self._path = path
+        self._path = path and path.absolute()  # opened later, wherever the program is then
         self._bound = bound
         self._age = age_days * DAY
         self._redactor = redactor or Redactor()

@@ -22,7 +22,7 @@ from toolfold.absent import AbsentSource
 from toolfold.catalog import Catalog
 from toolfold.config.configured_sources import load_apis
 from toolfold.config.opened_store import store_of
-from toolfold.dispatch.records import Observer, Silent
+from toolfold.dispatch.records import CallRecord, Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.settings import Settings
@@ -58,6 +58,7 @@ _KEY = "terminal"
 _PATIENCE = 5.0
 _SERVED_AFTER = 0.5
 _BY_HAND = "run its command by hand to see what it prints, or raise its `timeout`"
+_MAY_HAVE_EFFECTS = "it may have had effects: look what has become of it before you call it again"
 
 
 class CallError(ToolfoldError):
@@ -142,14 +143,15 @@ def call_tool(
         MissingExtraError: The extra `mcp` is not installed.
         NoServerError: The server could not be reached.
         UnknownToolError: There is no such tool in the scope.
-        CallError: Its arguments do not fit, or the server refuses.
+        CallError: Its arguments do not fit, the server refuses, or it died over the call.
     """
     wanted = _narrowed(config, name)
+    losses = _Losses()
     with redirect_stdout(sys.stderr), _audit(wanted) as observers:
         sources = _loaded(wanted)
 
         async def work() -> dict[str, Json]:
-            up = _up(wanted, sources, scope, progress, observers)
+            up = _up(wanted, sources, scope, progress, (losses, *observers))
             async with up as (gateway, principal, statuses):
                 found = _listed(gateway, principal, statuses, sources).catalog
                 tool = found.find(name)
@@ -159,7 +161,9 @@ def call_tool(
                     "name": tool.name,
                     "arguments": _checked(tool, arguments, config.settings),
                 }
-                return await _called(gateway, principal, params, ask)
+                result = await _called(gateway, principal, params, ask)
+            losses.check(tool)
+            return result
 
         return asyncio.run(work())
 
@@ -348,6 +352,34 @@ class _First(Silent):
             self._progress(status, len(self.statuses), self._count)
         if len(self.statuses) == self._count:
             self.all.set()
+
+
+class _Losses(Silent):
+    """Notes a server that did not take the call, or died over it.
+
+    The answer to a model speaks of the next life of that server. Here there is none: what was
+    put up for one call is taken down behind it.
+    """
+
+    def __init__(self) -> None:
+        self._cause: BaseException | None = None
+
+    def called(self, record: CallRecord) -> None:
+        """A call has ended."""
+        self._cause = record.cause
+
+    def check(self, tool: Tool) -> None:
+        """Raise `CallError` where the server was lost."""
+        from toolfold.sources.mcp.mcp_source import ServerDownError
+
+        lost = self._cause
+        if not isinstance(lost, ServerDownError):
+            return
+        what = "failed" if lost.lost else "was not run"
+        raise CallError(
+            f"{tool.shown_name} {what}: the server {lost.server!r} {one_line(lost.reason, 500)}",
+            hint=_MAY_HAVE_EFFECTS if lost.lost else _BY_HAND,
+        )
 
 
 class _Terminal:

@@ -380,6 +380,13 @@ def test_the_page_of_an_evaluation_says_what_is_found_and_how_sure_that_is() -> 
     assert sure(page)[0] == "Recall@5: 80 to 95 % (95 % interval, by drawing 40 requests anew)."
 
 
+def test_a_mean_is_of_several_corpora() -> None:
+    one = eval_html({"this run": [row("mine", 0.9)]})
+    two = eval_html({"this run": [row("mine", 0.9), row("yours", 0.7)]})
+
+    assert ("mean hybrid" in one, "mean hybrid" in two) == (False, True)
+
+
 def test_beside_an_earlier_run_the_page_says_what_changed_and_whether_that_may_be_chance() -> None:
     interval = "recall@5_interval"
     before = [row("a", 0.5, **{interval: [0.4, 0.6]}), row("b", 0.9, **{interval: [0.8, 1.0]})]

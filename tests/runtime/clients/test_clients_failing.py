@@ -399,13 +399,13 @@ from toolfold.runtime.clients import {name}
 try:
     {name}("any")
 except MissingExtraError as error:
-    print(error, error.hint, sep="|")
+    print(error.message, error.hint, error, sep="|")
 """
 
     who = name.removesuffix("Chat").removesuffix("Responses")
-    assert python(code) == (
-        f"the {who} client needs the `agent` extra|install it with `pip install 'toolfold[agent]'`"
-    )
+    what = f"the {who} client needs the `agent` extra"
+    hint = "install it with `pip install 'toolfold[agent]'`"
+    assert python(code) == f"{what}|{hint}|{what}; {hint}"
 
 
 def test_importing_the_clients_imports_no_http_library() -> None:

@@ -7,14 +7,14 @@ each conversation has its limit, and so have all conversations of a page togethe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from toolfold.evaluation.ab.transcript_reading import Made, made, real_call, searched_needs
+from toolfold.evaluation.ab.turn_reading import ReadCall, ReadText, found_in, steps_of
 from toolfold.evaluation.report.markup import Markup, bounded, element, joined
 from toolfold.prompts import plural
-from toolfold.runtime.messages import Message, ModelMessage, ResultMessage, UserMessage
+from toolfold.runtime.messages import Message
 from toolfold.tokens import estimate
 from toolfold.tool import Json
 
@@ -114,12 +114,13 @@ def conversation_html(turns: Sequence[ShownTurn]) -> Markup:
 
 
 def _turn(turn: ShownTurn, number: int) -> Markup:
-    steps = list(_steps(turn.messages))
+    steps = list(steps_of(turn.messages))
     rest = len(steps) - _STEPS_AT_MOST
-    sums = [*turn.sums, *_names("found", _found(turn.messages)), *_names("used", _used(turn))]
+    used = [s.name for s in steps if isinstance(s, ReadCall) and s.real and not s.is_error]
+    sums = [*turn.sums, *_names("found", found_in(turn.messages)), *_names("used", used)]
     return element(
         "section",
-        steps[:_STEPS_AT_MOST],
+        [_step(step) for step in steps[:_STEPS_AT_MOST]],
         element("p", f"{rest:,} more steps are left out.", class_="note") if rest > 0 else None,
         element("p", bounded(turn.error), class_="bad") if turn.error else None,
         element("p", " · ".join(sums), class_="sums") if sums else None,
@@ -128,59 +129,47 @@ def _turn(turn: ShownTurn, number: int) -> Markup:
     )
 
 
-def _steps(messages: Sequence[Message]) -> Iterator[Markup]:
-    calls = {id(item.call): item for item in made(messages)}
-    for message in messages:
-        if isinstance(message, UserMessage):
-            yield from _said_by_user(message)
-        elif isinstance(message, ModelMessage):
-            if message.text.strip():
-                yield _said("model", message.text)
-            yield from (_call(calls[id(call)]) for call in message.calls)
-
-
-def _said_by_user(message: UserMessage) -> Iterator[Markup]:
-    if message.text:
-        yield _said("user", message.text)
-    if message.note:
-        words = f"named before the model asked, {plural(estimate(message.note), 'token')}"
-        yield _folded(words, _pre("note", message.note))
+def _step(step: ReadText | ReadCall) -> Markup:
+    if isinstance(step, ReadCall):
+        return _call(step)
+    if step.by == "note":
+        words = f"named before the model asked, {plural(estimate(step.text), 'token')}"
+        return _folded(words, _pre("note", step.text))
+    return _said(step.by, step.text)
 
 
 def _said(who: str, words: str) -> Markup:
     return joined(element("p", who, class_="who"), element("p", _cut(words), class_=who))
 
 
-def _call(item: Made) -> Markup:
-    real = real_call(item.call)
-    if real is None:
-        return _bridge(item)
-    name, arguments = real
-    how = "" if name == item.call.name else f" by {item.call.name}"
-    read = ", read out of text" if item.call.recovered else ""
-    failed = element("strong", " failed", class_="bad") if _is_error(item) else None
+def _call(step: ReadCall) -> Markup:
+    if step.real is None:
+        return _bridge(step)
+    name, arguments = step.real
+    how = "" if step.via is None else f" by {step.via}"
+    read = ", read out of text" if step.made.call.recovered else ""
+    failed = element("strong", " failed", class_="bad") if step.is_error else None
     return element(
         "div",
         element("p", element("code", bounded(name) or "no name"), how, read, failed),
         _pre("arguments", _written(arguments)) if arguments else None,
-        _result_of(item),
+        _result_of(step),
         class_="called",
     )
 
 
-def _result_of(item: Made) -> Markup:
+def _result_of(step: ReadCall) -> Markup:
     """Return what a call gave: a few words as they are, more of them folded away."""
-    words = _result(item.result)
+    words = _result(step)
     drawn = _pre("result", words)
-    return drawn if len(words) <= _SHORT else _folded(f"result, {_tokens(item.result)}", drawn)
+    return drawn if len(words) <= _SHORT else _folded(f"result, {_tokens(step)}", drawn)
 
 
-def _bridge(item: Made) -> Markup:
-    asked = " | ".join(searched_needs(item.call)) or item.call.arguments
-    hits = item.result.found if item.result is not None else None
-    count = "" if hits is None else f" → {plural(len(hits), 'hit')}"
-    words = f"{_cut(item.call.name, 100)}: {_cut(asked, 200)}{count}, {_tokens(item.result)}"
-    return _folded(words, _pre("answer", _result(item.result)))
+def _bridge(step: ReadCall) -> Markup:
+    asked = " | ".join(step.needs) or step.made.call.arguments
+    count = "" if step.found is None else f" → {plural(len(step.found), 'hit')}"
+    words = f"{_cut(step.name, 100)}: {_cut(asked, 200)}{count}, {_tokens(step)}"
+    return _folded(words, _pre("answer", _result(step)))
 
 
 def _folded(words: str, inside: Markup) -> Markup:
@@ -191,30 +180,16 @@ def _pre(what: str, words: str) -> Markup:
     return element("pre", _cut(words), tabindex=0, aria_label=what)
 
 
-def _is_error(item: Made) -> bool:
-    return item.result is not None and item.result.is_error
+def _result(step: ReadCall) -> str:
+    return "no result" if step.result is None else step.result
 
 
-def _result(result: ResultMessage | None) -> str:
-    return "no result" if result is None else result.text
-
-
-def _tokens(result: ResultMessage | None) -> str:
-    return plural(0 if result is None else estimate(result.text), "token")
+def _tokens(step: ReadCall) -> str:
+    return plural(step.tokens, "token")
 
 
 def _written(arguments: dict[str, Json]) -> str:
     return json.dumps(arguments, ensure_ascii=False, indent=1, default=str)
-
-
-def _found(messages: Sequence[Message]) -> list[str]:
-    found = (m.found or () for m in messages if isinstance(m, ResultMessage))
-    return list(dict.fromkeys(name for names in found for name in names))
-
-
-def _used(turn: ShownTurn) -> list[str]:
-    real = (real_call(item.call) for item in made(turn.messages) if not _is_error(item))
-    return [call[0] for call in real if call is not None]
 
 
 def _names(what: str, names: Iterable[str]) -> list[str]:

@@ -42,7 +42,8 @@ export function share(part, whole) {
 export function saved(before, after) {
   if (!before || after >= before) return "nothing saved";
   const part = (1 - after / before) * 100;
-  return `${part >= 99 ? part.toFixed(1) : Math.round(part)} % saved`;
+  // Something is left: all of it is never saved.
+  return `${part >= 99 ? Math.min(part, 99.9).toFixed(1) : Math.round(part)} % saved`;
 }
 
 export function seconds(value) {

@@ -99,7 +99,7 @@ function hard(found) {
     "div",
     { class: "stack tight" },
     h("h4", {}, `Hard to find: ${counted(found.hard_to_find.length + found.hard_more, "tool")}`),
-    table(["Tool", "Is found", "Words to add", "Stands behind"], rows, { most: 12, kind: "cards", label: "Hard to find" }),
+    table(["Tool", "Is found", "Words to add", "Ranked above it"], rows, { most: 12, kind: "cards", label: "Hard to find" }),
   );
 }
 

@@ -173,7 +173,7 @@ function tips(found, may, gate) {
   const length = found.report.context_length;
   if (!length || !gate) return `${number(may)} tokens of definitions may be folded.`;
   const tipping = Math.round((may * length) / gate);
-  return `${number(may)} tokens may be folded. They are in windows of up to ${number(tipping)} tokens; in larger ones they take less than the gate and go out as they are.`;
+  return `These ${number(may)} tokens are folded in windows of up to ${number(tipping)}; in larger ones they take less than the gate and go out as they are.`;
 }
 
 function strategies(rows, found, pick) {

@@ -3,7 +3,7 @@
 import { catalogView } from "./catalog.js";
 import { conversationsView } from "./conversations.js";
 import { hasSingleKeys, showKeys } from "./dialogs.js";
-import { failure, h, show } from "./dom.js";
+import { failure, show } from "./dom.js";
 import { foldView } from "./fold.js";
 import { liveView } from "./live.js";
 import { VIEWS, catalog as wanted, shown } from "./page.js";
@@ -66,29 +66,17 @@ function themed(next) {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   button.textContent = { system: "Auto", light: "Light", dark: "Dark" }[theme];
-  button.setAttribute("aria-label", `Theme: ${theme === "system" ? "as the system" : theme}`);
+  button.title = `Theme: ${theme === "system" ? "as the system" : theme}`;
+  button.setAttribute("aria-label", button.title);
   localStorage.setItem("toolfold-theme", theme);
   return theme;
 }
 
-function tab(name) {
-  return h(
-    "button",
-    {
-      role: "tab",
-      type: "button",
-      id: `tab-${name}`,
-      "aria-controls": "main",
-      "aria-selected": "false",
-      "data-view": name,
-      on: { click: () => (location.hash = name), keydown: onTabKey },
-    },
-    NAMES[name],
-  );
-}
-
 async function begin() {
-  show(tabs, VIEWS.map(tab));
+  for (const tab of tabs.children) {
+    tab.addEventListener("click", () => (location.hash = tab.dataset.view));
+    tab.addEventListener("keydown", onTabKey);
+  }
   let theme = themed(localStorage.getItem("toolfold-theme"));
   document.getElementById("theme").addEventListener("click", () => {
     theme = themed(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]);
@@ -99,6 +87,7 @@ async function begin() {
     main.focus();
   });
   document.addEventListener("keydown", onKey);
+  for (const button of document.querySelectorAll(".bar button")) button.disabled = false;
   try {
     catalog = await wanted;
   } catch (error) {

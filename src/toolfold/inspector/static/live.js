@@ -12,7 +12,7 @@ const EVERY = 1000;
 const NONE = {
   title: "No gateway and no proxy of yours runs.",
   about: "Begin one in another terminal, and it appears here by itself.",
-  commands: ["toolfold serve --http 127.0.0.1:8765", "toolfold proxy"],
+  commands: ["toolfold serve --http 127.0.0.1:8765", "toolfold proxy --upstream URL"],
 };
 
 export function liveView(main) {

@@ -60,7 +60,7 @@ function found(tool) {
       ["By its own words", place(tool.found.by_description)],
       ["In other words", place(tool.found.by_paraphrase)],
       ["Words to add", words(tool.found.words_to_add)],
-      ["Stands behind", tool.found.shadowed_by.length ? tool.found.shadowed_by.map((name, i) => [i ? ", " : "", h("a", { href: address("catalog", ["tool", name]) }, name)]) : "none"],
+      ["Ranked above it", tool.found.shadowed_by.length ? tool.found.shadowed_by.map((name, i) => [i ? ", " : "", h("a", { href: address("catalog", ["tool", name]) }, name)]) : "none"],
     ].map(([term, value]) => [term, h("span", {}, value)])),
     h("p", {}, h("a", { href: address("search", [], { q: firstSentence(tool.description), why: tool.name }) }, "Search for it")),
   );

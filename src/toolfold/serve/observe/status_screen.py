@@ -91,7 +91,7 @@ class Board(Silent):
         # Functions are no server's.
         behind = 0 if self.fold is None else self.fold.tools
         tools = max(sum(status.tools for status in self.servers.values()), behind)
-        parts = [f"{ready} of {len(self.servers)} servers ready"] if self.servers else []
+        parts = [f"{ready} of {plural(len(self.servers), 'server')} ready"] if self.servers else []
         parts += [
             f"tools {tools:,}",
             f"calls {self.calls:,}" + (f" ({self.failed:,} failed)" if self.failed else ""),
