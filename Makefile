@@ -63,8 +63,8 @@ format: $(READY)         ## mend what a machine can
 bench: $(READY)          ## measure, beside every peer that can be installed, and write .bench/page.html
 	PYTHONPATH=. $(BIN)/python -m bench
 
-chaos: $(READY)          ## servers killed under load, thousands of catalogs: calls lost, memory; some minutes
-	PYTHONPATH=. $(BIN)/python -m bench chaos memory
+chaos: $(READY)          ## servers killed and reloads under load, thousands of catalogs: calls lost, memory; some minutes
+	PYTHONPATH=. $(BIN)/python -m bench chaos reload memory
 
 attacks: $(READY)        ## what strangers try, from outside: a table of what held; some minutes
 	PYTHONPATH=interop $(BIN)/python -m attacks

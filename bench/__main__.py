@@ -3,8 +3,8 @@
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
                                # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
-                               # statements, against, chaos, memory, remembered, shared, inspector,
-                               # trips, beside
+                               # statements, against, chaos, reload, memory, remembered, shared,
+                               # inspector, trips, beside
     python -m bench beside --peer minilm   # one peer of those that `beside` measures
     python -m bench page       # nothing but the page, from what was measured before
 
@@ -38,6 +38,7 @@ from bench.memory import KINDS
 from bench.page import bench_html
 from bench.peers.peers import PEERS, Peer, PeerUnavailableError
 from bench.proxy import proxy
+from bench.reloads import reload
 from bench.results import FOLDER, keep, kept, now
 from bench.runtime import runtime
 from bench.shared import shared
@@ -86,6 +87,7 @@ def main() -> None:
         "statements": statements,
         "against": against,
         "chaos": chaos,
+        "reload": reload,
         "memory": memory,
         "remembered": remembered,
         "shared": shared,

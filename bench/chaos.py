@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx2
 
+from bench.by_hand import asked_once, opened_session
 from bench.processes import free_port, resident_mb, started
 
 __all__ = ["chaos"]
@@ -38,8 +39,6 @@ _KILL_EVERY = 2.5
 
 _PATIENCE = 120.0
 """Seconds after which a call counts as lost."""
-
-_HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
 
 
 @dataclass(slots=True)
@@ -138,59 +137,22 @@ def _row(
 
 async def _client(http: httpx2.AsyncClient, url: str, number: int, account: _Account) -> None:
     chance = random.Random(number)
-    headers = await _session(http, url)
+    headers = await opened_session(http, url)
     for n in range(_CALLS // _CLIENTS):
         mark, server = f"c{number}-{n}", chance.choice(_SERVERS)
         arguments = {"mark": mark, "seconds": round(chance.uniform(0, 0.02), 4)}
         call = {"name": f"{server}__write", "arguments": arguments}
         params = {"name": "tool_call", "arguments": call}
         began = time.perf_counter()
-        answers = await _asked(http, url, headers, n + 1, "tools/call", params)
+        answers = await asked_once(http, url, headers, n + 1, "tools/call", params)
         account.add(mark, server, answers, time.perf_counter() - began)
 
 
-async def _session(http: httpx2.AsyncClient, url: str) -> dict[str, str]:
-    """Open a session, and return the headers of its requests."""
-    about = {"name": "chaos", "version": "0"}
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
-    body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
-    opened = await http.post(url, json=body, headers=_HEADERS)
-    opened.raise_for_status()
-    headers = {**_HEADERS, "mcp-session-id": opened.headers["mcp-session-id"]}
-    await http.post(
-        url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers
-    )
-    return headers
-
-
-async def _asked(
-    http: httpx2.AsyncClient,
-    url: str,
-    headers: dict[str, str],
-    number: int,
-    method: str,
-    params: dict[str, Any],
-) -> list[Any]:
-    """Make one request, once, and return every answer that came for it."""
-    body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    try:
-        answer = await http.post(url, json=body, headers=headers)
-    except httpx2.HTTPError as error:
-        print(f"note: {type(error).__name__}", file=sys.stderr)
-        return []
-    if answer.headers.get("content-type", "").startswith("text/event-stream"):
-        texts = [line[5:] for line in answer.text.splitlines() if line.startswith("data:")]
-    else:
-        texts = [answer.text]
-    messages = [json.loads(text) for text in texts if text.strip()]
-    return [message for message in messages if message.get("id") == number]
-
-
 async def _until_all_are_there(http: httpx2.AsyncClient, url: str) -> None:
-    headers = await _session(http, url)
+    headers = await opened_session(http, url)
     params = {"name": "tool_describe", "arguments": {"names": [f"{s}__write" for s in _SERVERS]}}
     for n in range(1, 600):
-        (answer,) = await _asked(http, url, headers, n, "tools/call", params)
+        (answer,) = await asked_once(http, url, headers, n, "tools/call", params)
         text = json.dumps(answer)
         if all(f"Write a mark into {server}" in text for server in _SERVERS):
             return

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.peers.peers import clean_environment
 
-__all__ = ["free_port", "resident_mb", "started"]
+__all__ = ["descendants", "descriptors", "free_port", "resident_mb", "started"]
 
 
 @contextmanager
@@ -51,6 +51,30 @@ def resident_mb(pid: int | str = "self") -> float:
     lines = status.read_text(encoding="ascii").splitlines()
     line = next(line for line in lines if line.startswith("VmRSS"))
     return round(int(line.split()[1]) / 1_024, 1)
+
+
+def descriptors(pid: int) -> int:
+    """Return how many files and sockets a process has open; 0 where the system does not tell."""
+    folder = Path(f"/proc/{pid}/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def descendants(pid: int) -> int:
+    """Return how many processes a process has started, by itself or by others, that run."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                words = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if words[0] not in "ZX":
+                parents[int(folder.name)] = int(words[1])
+    found, fresh = set[int](), {pid}
+    while fresh:
+        fresh = {child for child, parent in parents.items() if parent in fresh} - found
+        found |= fresh
+    return len(found)
 
 
 def _listens(port: int) -> bool:

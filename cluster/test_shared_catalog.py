@@ -165,7 +165,7 @@ def test_what_is_known_of_all_tools_is_the_same_however_they_came(address: str) 
         assert catalog.sources() == []
     with psycopg.connect(address) as connection:
         connection.execute("select set_config('toolfold.tenant', 'default', false)")
-        for table in ("tools", "terms", "source_terms", "sources"):
+        for table in ("tools", "terms", "sources"):
             row = connection.execute(f"select count(*) from toolfold.{table}").fetchone()  # pyright: ignore[reportArgumentType]
             assert row == (0,), table
         row = connection.execute("select size, vector_sum from toolfold.catalogs").fetchone()
@@ -189,7 +189,7 @@ def test_a_tenant_sees_nothing_of_another(address: str) -> None:
         assert b.diff([TOOLS[0]]).added == [TOOLS[0]]
 
 
-@pytest.mark.parametrize("table", ["tools", "terms", "source_terms", "sources", "catalogs"])
+@pytest.mark.parametrize("table", ["tools", "terms", "sources", "catalogs"])
 def test_the_database_itself_keeps_tenants_apart(address: str, table: str) -> None:
     with SharedCatalog(address, tenant="a") as a:
         a.push(TOOLS[:3])

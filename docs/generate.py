@@ -35,6 +35,7 @@ from toolfold.cli import main
 from toolfold.config.oauth_settings import Grant, OAuthSettings
 from toolfold.config.proxy_settings import ProxySettings, Upstream
 from toolfold.config.serve_settings import ServeSettings, Token
+from toolfold.config.served_profiles import NOT_THEIRS, ServedProfile
 from toolfold.config.server_entries import ENV_FILE
 from toolfold.settings import PRESETS, MemorySettings, Reranker, Settings, load
 from toolfold.settings.declared import declared
@@ -108,13 +109,14 @@ JSON_KEYS = {
     "`prompt_tokens`, `cached_tokens`, `uncached_tokens`, `completion_tokens`, `prompt_by_turn`, "
     "`discovery_by_turn`); with `--growth` also `growth` (`tools`, `budget`, and `unfolded`, "
     "`folded`, `folded_no_budget`, each like a result). Tokens are characters over four.",
-    "reload": "`gateways`, each `pid`, `servers` (`added`, `removed`, `changed`), `tokens`, "
-    "`settings`, `needs_restart` (keys) and `widened` (clauses).",
+    "reload": "`gateways`, each `pid`, `servers` (`added`, `removed`, `changed`), `openapi`, "
+    "`tokens`, `profiles`, `settings`, `needs_restart` (keys) and `widened` (clauses).",
     "status": "`gateways`, each `pid`, `answers` and `error` (why it does not) and, of one that "
     "answers, `version`, `transport` (`stdio` or `http`), `address`, `since`, `config`, "
     "`stopping`, `clients`, `in_flight`, `calls`, `failed`, `searches`, `folded` (`active`, "
     "`tools`, `tokens_before`, `tokens_after`, `tokens_saved`, `reason`), `config_problem` (why "
-    "the file as it is cannot be used, or null), `reloaded`, `left_out` (servers that the "
+    "the file as it is cannot be used, or null), `reloaded`, `profiles` (each "
+    "`name` and `clients`), `left_out` (servers that the "
     "configuration disables), `servers` (each `name`, `transport`, `state`, "
     "`since`, `tools`, `quarantined`, `restarts`, `cause`, `retry_in` (seconds), `calls`, "
     "`failed`) and `functions` (each `name`, `kind` (`functions` or `openapi`), `tools`, "
@@ -173,6 +175,7 @@ KEYS_OF = {
     Token: "[The gateway's configuration](gateway.md#tokens)",
     OAuthSettings: "[The gateway's configuration](gateway.md#access-tokens-of-an-issuer)",
     Grant: "[The gateway's configuration](gateway.md#grants)",
+    ServedProfile: "[The gateway's configuration](gateway.md#profiles)",
     ProxySettings: "[The proxy's configuration](gateway.md#the-proxy)",
     Upstream: "[The proxy's configuration](gateway.md#upstreams)",
     ClientCredentials: "[The gateway's configuration](gateway.md#access-tokens)",
@@ -293,12 +296,18 @@ BLOCKS_AT: Mapping[type, str] = {
 """Where the keys of a block within a block stand."""
 
 
+def _listed_keys(keys: Collection[str]) -> str:
+    *first, last = (f"`{key}`" for key in keys)
+    return f"{', '.join(first)} and {last}"
+
+
 def _gateway() -> str:
     lines = [
         "# The gateway's configuration",
         NOTE,
-        "One YAML or JSON file with up to six blocks: `mcpServers` (or VS Code's `servers`), "
-        "`functions`, `openapi`, `serve`, `proxy`, and `tools: tool_search:`, whose keys are "
+        "One YAML or JSON file with up to seven blocks: `mcpServers` (or VS Code's `servers`), "
+        "`functions`, `openapi`, `serve`, `profiles`, `proxy`, and `tools: tool_search:`, whose "
+        "keys are "
         "[the settings](settings.md). Every client's `mcp.json` is such a file as it stands. How "
         "to get one is in the [guide](../guides/gateway.md).",
         "The file is the one given with `--config`, else `TOOLFOLD_CONFIG`, else `toolfold.yaml` "
@@ -348,6 +357,12 @@ def _gateway() -> str:
         "## Grants",
         "Keys of each entry of `serve.oauth.grants`.",
         *_key_entries(Grant, "serve.oauth.grants."),
+        "## Profiles",
+        "Keys of each entry of `profiles`, whose name is up to 64 letters, digits, `-` and `_`. "
+        "Beside them, `tools: tool_search:` holds [settings](settings.md) that win over the "
+        f"file's own under that profile, but for {_listed_keys(NOT_THEIRS)}. What profiles are for "
+        "is in [Who may what](../guides/gateway-access.md#profiles).",
+        *_key_entries(ServedProfile, "profiles.NAME."),
         "## The proxy",
         "Keys of the block `proxy`, for `toolfold proxy` and `toolfold run`. Who may ask, how "
         "often and from where stands under `serve`, but for the tokens, which are its own. How to "

@@ -42,6 +42,8 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/guides/gateway-operations",
         "docs/guides/gateway-changes",
         "docs/guides/deployment",
+        "docs/guides/store",
+        "docs/guides/servers-once",
         "docs/guides/shared-catalog",
         "docs/guides/doctor",
         "docs/guides/memory",

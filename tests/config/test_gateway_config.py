@@ -21,6 +21,7 @@ from toolfold.config import (
     find_config,
     load_gateway,
 )
+from toolfold.config.proxy_config import load_proxy
 
 
 def written(folder: Path, text: str, name: str = "toolfold.yaml") -> Path:
@@ -122,6 +123,27 @@ def test_our_own_keys_stand_beside_those_of_everybody(tmp_path: Path) -> None:
     )
     assert one(tmp_path, {"command": "x", "call_timeout": None}).call_timeout is None
     assert one(tmp_path, {"command": "x", "call_timeout": 0}).call_timeout is None
+
+
+def test_a_server_runs_at_each_replica_or_once(tmp_path: Path) -> None:
+    assert one(tmp_path, {"command": "x"}).run == "each"
+    assert one(tmp_path, {"command": "x", "run": "once"}).run == "once"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message", "hint"),
+    [
+        ({"url": "http://x/mcp", "run": "once"}, "is 'once'",
+         "take `run` out: a server at an address is not started here"),
+        ({"command": "x", "per_session": True, "run": "once"},
+         "is 'once', and `per_session` gives each session one", "take one of the two out"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_once_is_not_told_to(
+    tmp_path: Path, entry: dict[str, Any], message: str, hint: str
+) -> None:
+    where = "`mcpServers.it.run` in `FILE`, line 1"
+    assert refused(tmp_path, entry) == (f"{where} {message}", hint)
 
 
 def test_lists_of_tools_in_other_clients_words_count(tmp_path: Path) -> None:
@@ -811,3 +833,16 @@ def test_a_client_of_ones_own_is_read_with_its_secret_by_reference(
     assert server.oauth_client_secret == "s3cret-of-mine"
     assert server.oauth_port == 8123
     assert "s3cret-of-mine" in server.secrets
+
+
+def test_the_variable_of_the_stores_address_is_no_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "toolfold.yaml"
+    file.write_text("serve:\n  store: TOOLFOLD_STORE\nproxy:\n  listen: '8788'\n")
+    monkeypatch.setenv("TOOLFOLD_STORE", "postgresql://app:hush@db/tools")
+
+    serve = load_gateway(file, strict=False).serve
+    assert serve.store_address == "postgresql://app:hush@db/tools"
+    assert serve.token_variables == ("TOOLFOLD_STORE",)
+    assert load_proxy(file, needs_upstream=False).serve == serve

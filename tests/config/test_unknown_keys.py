@@ -83,7 +83,7 @@ def test_a_file_is_ours_by_what_it_holds_and_every_key_in_it_must_be_known(
     at_the_top = written(tmp_path, f"{ours}{SERVERS}{level}: red\n", "any.yaml")
     assert refused(at_the_top) == (
         "unknown key `colour`, line 3",
-        "the keys are functions, mcpServers, openapi, proxy, serve, servers, tools",
+        "the keys are functions, mcpServers, openapi, profiles, proxy, serve, servers, tools",
     )
 
     entry = written(tmp_path, f"{ours}mcpServers: {{a: {{command: x, {level}: red}}}}", "any.yaml")

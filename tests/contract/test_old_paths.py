@@ -27,6 +27,8 @@ MOVED = [
         ("toolfold.serve.shown", name, "toolfold.invisible", name)
         for name in ("marks", "shown", "shown_texts", "shown_tool")
     ),
+    ("toolfold.proxy.store", "MemoryStore", "toolfold.store.entries", "MemoryEntries"),
+    ("toolfold.proxy.store", "SqliteStore", "toolfold.store.entries", "SqliteEntries"),
 ]
 
 

@@ -15,8 +15,8 @@ from toolfold.dispatch.learning import Learning
 from toolfold.memory import Memory, MemoryRecord
 from toolfold.proxy.loop import FoldedExchange
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.store import MemoryStore
 from toolfold.runtime import Agent, Registry, ScriptedModel, calls, says
+from toolfold.store.entries import MemoryEntries
 
 ON = Settings(enabled="on", cache_dir="off")
 
@@ -188,7 +188,7 @@ def says_call(name: str, arguments: dict[str, Any], call_id: str) -> bytes:
 
 @pytest.mark.parametrize("is_error", [False, True])
 def test_the_proxy_learns_from_the_clients_next_request(is_error: bool) -> None:
-    learning, store = Learning(Memory()), MemoryStore()
+    learning, store = Learning(Memory()), MemoryEntries()
 
     def opened(body: bytes) -> Any:
         return open_exchange(
@@ -215,7 +215,7 @@ def test_the_proxy_learns_from_the_clients_next_request(is_error: bool) -> None:
 
 
 def test_behind_the_proxy_a_note_is_learnt_as_a_search_is() -> None:
-    learning, store = Learning(Memory()), MemoryStore()
+    learning, store = Learning(Memory()), MemoryEntries()
     settings, said = replace(ON, prefetch="always"), "Send an email to Ann."
 
     exchange = open_exchange(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.memories import UNSEEN, found_first, opaque_tools, teach
 from toolfold import Tool
 from toolfold.catalog import Catalog
+from toolfold.dispatch.learning import Learning
 from toolfold.memory import Memory, Use
 from toolfold.search import index_of
 from toolfold.search.hybrid import Hybrid
@@ -92,3 +96,29 @@ def test_what_one_caller_learns_names_no_tool_that_only_another_was_shown() -> N
     assert record.principal == "bob"
     assert {name for (name, _), _ in record.ranked} <= set(PART.names)
     memory.close()
+
+
+def test_each_tenant_learns_for_itself_in_a_file_of_its_own(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "memory.sqlite", share="all", tell=lambda _: None)
+    teach(memory.for_tenant("acme"))
+    memory.close()
+
+    again = Memory(tmp_path / "memory.sqlite", share="all")
+    assert found_first(again.of("bob", "acme")) == len(UNSEEN)
+    assert found_first(again.of("bob", "rival")) <= 1
+    assert found_first(again.of("bob")) <= 1
+    assert [file.suffix for file in tmp_path.glob("memory*.sqlite")] == [".sqlite"]
+    again.close()
+
+
+def test_what_one_tenants_session_searched_for_teaches_no_other_tenant() -> None:
+    memory, tool = Memory(), opaque_tools()[0]
+    learning = Learning(memory)
+    for tenant in ("acme", "rival"):  # the same names in both
+        own = learning.for_tenant(tenant)
+        if tenant == "acme":
+            own.asked("ann", "s", "book a flight", [("book a flight", tool.name)])
+        own.used("ann", "s", (tool.name, tool.digest), worked=True)
+    for tenant, size in (("acme", 1), ("rival", 0), ("default", 0)):
+        memory.for_tenant(tenant).flush()
+        assert memory.for_tenant(tenant).size == size

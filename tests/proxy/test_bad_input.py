@@ -13,8 +13,8 @@ from support.proxying import DIALECTS, Call, Say, named
 from toolfold import Settings
 from toolfold.proxy.exchange import Refused, Untouched
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.store import MemoryStore
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.store.entries import MemoryEntries
 
 FOLDING = Settings(enabled="on")
 NAMES: list[Any] = list(DIALECTS)
@@ -22,7 +22,7 @@ READERS = Scope(("*read*",))
 
 
 def opened(dialect: Any, body: bytes, scope: Scope = EVERYTHING) -> Any:
-    return open_exchange(dialect, body, {}, settings=FOLDING, store=MemoryStore(), scope=scope)
+    return open_exchange(dialect, body, {}, settings=FOLDING, store=MemoryEntries(), scope=scope)
 
 
 def request(dialect: str, tools: Any = None, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.proxying import Asked, Between, Call, Say, Think, texts_of
 from support.sdk_agents import AGENTS, Agent
 from toolfold import Settings
-from toolfold.proxy.store import MemoryStore
+from toolfold.store.entries import MemoryEntries
 
 RENAME, COPY = "mcp__files__rename_file", "mcp__files__copy_file"
 SEARCH = Call("tool_search", {"query": "rename a file"})
@@ -119,7 +119,7 @@ def test_a_lost_store_leaves_a_direct_call_by_name(dialect: str, streamed: bool)
     agent = agent_of(dialect, wire, streamed)
     agent.say("rename it")
     calls = agent.ask()
-    wire.store = MemoryStore()
+    wire.store = MemoryEntries()
     agent.results(calls)
     assert agent.ask() == []
     last = wire.asked[-1]

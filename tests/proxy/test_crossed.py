@@ -13,8 +13,8 @@ from support.proxies import proxied
 from support.proxy_requests import ON, PATHS, request, tools
 from toolfold.proxy.exchange import ProxyDialect, Refused
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.store import MemoryStore
 from toolfold.runtime.messages import Call
+from toolfold.store.entries import MemoryEntries
 
 CHAT = PATHS["openai-chat"]
 
@@ -58,7 +58,7 @@ def test_each_goes_on_with_its_own_search(call_id: str) -> None:
 def test_two_that_begin_with_the_same_words_keep_their_own_tools(
     dialect: ProxyDialect, host: str, model: str
 ) -> None:
-    store = MemoryStore()
+    store = MemoryEntries()
     began = [{"role": "user", "content": "hi"}]
     went_on = [
         *began,
@@ -84,7 +84,7 @@ def test_two_that_begin_with_the_same_words_keep_their_own_tools(
 def test_a_request_shows_no_tool_that_only_another_of_the_same_beginning_has(
     dialect: ProxyDialect, listing: Literal["names", "sources"]
 ) -> None:
-    store, settings = MemoryStore(), replace(ON, listing=listing)
+    store, settings = MemoryEntries(), replace(ON, listing=listing)
     key = "input" if dialect == "openai-responses" else "messages"
     began = [{"role": "user", "content": "hi"}]
     went_on = [*began, {"role": "assistant", "content": "hello"}, *began]

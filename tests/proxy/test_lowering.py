@@ -16,7 +16,7 @@ from support.sdk_agents import ResponsesAgent
 from toolfold import Settings
 from toolfold.proxy.exchange import Untouched
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.store import MemoryStore
+from toolfold.store.entries import MemoryEntries
 
 LOCAL = "localhost:11434"
 
@@ -27,7 +27,7 @@ def opened(dialect: Any, body: Any, host: str = LOCAL, **settings: Any) -> Any:
         json.dumps(body).encode(),
         {},
         settings=Settings(**settings),
-        store=MemoryStore(),
+        store=MemoryEntries(),
         host=host,
     )
 
@@ -79,7 +79,7 @@ def test_betas_about_tools_are_left_out_when_we_fold() -> None:
             body,
             {"anthropic-beta": given},
             settings=Settings(),
-            store=MemoryStore(),
+            store=MemoryEntries(),
             host=LOCAL,
         )
         return dict(came.set_headers), came.drop_headers

@@ -10,7 +10,7 @@ import pytest
 from support.judges import judged_anthropic
 from support.proxying import Asked, Between, Call, Refuse, Say, mcp_tools, texts_of
 from support.sdk_agents import MessagesAgent, ResponsesAgent
-from toolfold.proxy.store import SqliteStore
+from toolfold.store.entries import SqliteEntries
 
 RENAME = "mcp__files__rename_file"
 CLAUDE = {"model": "claude-sonnet-5-5"}
@@ -146,10 +146,10 @@ def test_openais_definitions_come_in_with_its_own_search(streamed: bool) -> None
 
 def test_the_array_outlives_the_process(tmp_path: Any) -> None:
     path = tmp_path / "history.db"
-    wire = Between(searching, host="api.anthropic.com", store=SqliteStore(path))
+    wire = Between(searching, host="api.anthropic.com", store=SqliteEntries(path))
     agent = MessagesAgent(wire, True, more=dict(CLAUDE))
     agent.talk("rename it")
-    wire.store = SqliteStore(path)
+    wire.store = SqliteEntries(path)
     agent.tools = agent.tools[1:]
     agent.talk("and now?")
     prefixes(wire)

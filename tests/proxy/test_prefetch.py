@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.proxying import Between, Call, Refuse, Say, items_of, mcp_tools, texts_of
 from support.sdk_agents import AGENTS, OWN
 from toolfold import Settings
-from toolfold.proxy.store import MemoryStore
 from toolfold.scope import Scope
+from toolfold.store.entries import MemoryEntries
 
 SURE = Settings(enabled="on", prefetch="sure")
 RENAME = "mcp__files__rename_file"
@@ -121,7 +121,7 @@ def test_a_lost_store_costs_the_note_and_nothing_else(dialect: str) -> None:
     wire = playing([Say("Which one?")], [Say("Renamed.")])
     agent = AGENTS[dialect](wire)
     agent.talk(ASKS)
-    wire.store = MemoryStore()
+    wire.store = MemoryEntries()
     agent.talk("Thanks!")
 
     assert notes_in(wire.asked[0].body)
@@ -229,7 +229,7 @@ def test_an_error_about_something_else_is_the_clients() -> None:
 
 
 def test_no_note_tells_of_a_tool_that_is_not_there_for_this_caller() -> None:
-    store = MemoryStore()
+    store = MemoryEntries()
     wide = playing(store=store)
     AGENTS["openai-chat"](wide).talk(ASKS)
     narrow = playing(store=store, scope=Scope(deny=("*rename*",)))

@@ -12,8 +12,8 @@ from toolfold import Settings
 from toolfold.proxy.exchange import Untouched
 from toolfold.proxy.opening import open_exchange
 from toolfold.proxy.presets import CLIENTS, known_client
-from toolfold.proxy.store import MemoryStore
 from toolfold.settings import PRESETS
+from toolfold.store.entries import MemoryEntries
 
 OURS = ["tool_search", "tool_describe", "tool_call"]
 
@@ -28,7 +28,7 @@ def sent(
         json.dumps(body).encode(),
         headers or {},
         settings=Settings(enabled="on", core=core),
-        store=MemoryStore(),
+        store=MemoryEntries(),
     )
     if isinstance(came, Untouched):
         return None

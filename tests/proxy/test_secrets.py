@@ -13,8 +13,8 @@ from support.model_server import Fails, ModelServer, Raw, Says
 from support.proxies import proxied
 from support.proxy_requests import ON, PATHS, request
 from toolfold.config.proxy_settings import Upstream
-from toolfold.proxy.store import SqliteStore
 from toolfold.proxy.traffic import Traffic
+from toolfold.store.entries import SqliteEntries
 
 KEY = "zz-the-key-of-a-client-0123456789"
 
@@ -99,7 +99,7 @@ def test_a_key_in_the_query_is_one(name: str, tmp_path: Path) -> None:
 def test_nobody_else_reads_a_file_of_conversations(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        store = SqliteStore(tmp_path / "state" / "proxy.sqlite")
+        store = SqliteEntries(tmp_path / "state" / "proxy.sqlite")
         store.put("key", b"value")
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()]
         store.close()

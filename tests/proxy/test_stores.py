@@ -10,13 +10,13 @@ import pytest
 
 from support.proxying import Between, Call, Say
 from support.sdk_agents import AGENTS
-from toolfold.proxy.store import MemoryStore, SqliteStore
+from toolfold.store.entries import MemoryEntries, SqliteEntries
 
 WRAPPED = Call("tool_call", {"name": "mcp__files__copy_file", "arguments": {"path": "a"}})
 
 
 def test_memory_keeps_the_entries_used_last() -> None:
-    store = MemoryStore(entries=2)
+    store = MemoryEntries(entries=2)
     store.put("a", b"1")
     store.put("b", b"2")
     assert store.get("a") == b"1"
@@ -25,7 +25,7 @@ def test_memory_keeps_the_entries_used_last() -> None:
 
 
 def test_memory_stays_within_its_room() -> None:
-    store = MemoryStore(room=100)
+    store = MemoryEntries(room=100)
     for number in range(50):
         store.put(str(number), bytes(30))
     assert store.held <= 100
@@ -36,11 +36,11 @@ def test_memory_stays_within_its_room() -> None:
 
 def test_a_file_outlives_the_process_and_is_the_users_own(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "history.db"
-    store = SqliteStore(path)
+    store = SqliteEntries(path)
     store.put("a", b"1")
     store.put("a", b"2")
     store.close()
-    assert SqliteStore(path).get("a") == b"2"
+    assert SqliteEntries(path).get("a") == b"2"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -48,12 +48,12 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> No
     path = tmp_path / "notes.txt"
     path.write_text("These are my notes, and no database at all.\n" * 100, "utf-8")
     with pytest.raises(sqlite3.Error):
-        SqliteStore(path)
+        SqliteEntries(path)
     assert path.read_text("utf-8").startswith("These are my notes")
 
 
 def test_a_file_keeps_the_newest(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "history.db", entries=10)
+    store = SqliteEntries(tmp_path / "history.db", entries=10)
     for number in range(1_000):
         store.put(str(number), b"x")
     assert store.get("0") is None
@@ -62,13 +62,13 @@ def test_a_file_keeps_the_newest(tmp_path: Path) -> None:
 
 def test_a_file_stays_within_its_room(tmp_path: Path) -> None:
     path, room = tmp_path / "history.db", 1024 * 1024
-    store = SqliteStore(path, room=room)
+    store = SqliteEntries(path, room=room)
     for number in range(200):
         store.put(str(number), bytes(60_000))
     store.put("huge", bytes(room + 1))
     store.close()
     assert path.stat().st_size < 2 * room
-    again = SqliteStore(path, room=room)
+    again = SqliteEntries(path, room=room)
     kept = [number for number in range(200) if again.get(str(number)) is not None]
     assert kept == list(range(kept[0], 200))
     assert room / 2 < 60_000 * len(kept) <= room
@@ -77,7 +77,7 @@ def test_a_file_stays_within_its_room(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_closed_or_broken_loses_what_it_is_given(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "history.db")
+    store = SqliteEntries(tmp_path / "history.db")
     store.close()
     store.put("a", b"1")
     assert store.get("a") is None
@@ -86,11 +86,11 @@ def test_a_file_that_is_closed_or_broken_loses_what_it_is_given(tmp_path: Path) 
 @pytest.mark.parametrize("dialect", list(AGENTS))
 def test_a_conversation_goes_on_after_a_restart_with_a_file(dialect: str, tmp_path: Path) -> None:
     replies = iter([[Call("tool_search", {"query": "copy"})], [WRAPPED], [Say("Done.")]])
-    wire = Between(lambda asked: next(replies), store=SqliteStore(tmp_path / "history.db"))
+    wire = Between(lambda asked: next(replies), store=SqliteEntries(tmp_path / "history.db"))
     agent = AGENTS[dialect](wire, True)
     agent.say("copy it")
     calls = agent.ask()
-    wire.store = SqliteStore(tmp_path / "history.db")
+    wire.store = SqliteEntries(tmp_path / "history.db")
     agent.results(calls)
     agent.ask()
     assert [call.name for call in wire.asked[-1].calls] == ["tool_search", "tool_call"]

@@ -11,7 +11,7 @@ from support.proxying import DIALECTS, Call, Say, Think, mcp_tools
 from toolfold import Settings
 from toolfold.proxy.exchange import Again, Finished
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.store import MemoryStore
+from toolfold.store.entries import MemoryEntries
 
 RENAME = "mcp__files__rename_file"
 NAMES: list[Any] = list(DIALECTS)
@@ -32,7 +32,7 @@ def exchange(dialect: Any, *, stream: bool = True, **more: Any) -> Any:
         json.dumps(body).encode(),
         {},
         settings=Settings(enabled="on"),
-        store=MemoryStore(),
+        store=MemoryEntries(),
     )
 
 

@@ -115,3 +115,24 @@ def test_one_token_cannot_take_all_servers_for_single_clients(
             assert said(await third.call_tool("one__echo", {"x": "c"})) == "one:c"
 
     run(main)
+
+
+def test_a_line_names_the_tenant_where_it_is_anybodys_in_particular(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.jsonl")
+    acme = Principal("ada", tenant="acme")
+
+    async def main() -> None:
+        async with (
+            gateway(odd("one"), observers=(Seen(), log)) as made,
+            client(made) as c,
+            client(made, "legacy", acme) as other,
+        ):
+            for each in (c, other):
+                await each.call_tool("one__echo", {"x": "a"})
+                await each.call_tool("one__no_such_tool", {})
+                await each.read_resource(str((await each.list_resources()).resources[0].uri))
+
+    run(main)
+    log.close()
+    lines = (tmp_path / "audit.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line).get("tenant") for line in lines] == [None] * 3 + ["acme"] * 3

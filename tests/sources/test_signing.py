@@ -184,6 +184,43 @@ def test_a_client_of_ones_own_signs_in_without_being_registered(
     run(main)
 
 
+def test_a_client_of_ones_own_asks_for_its_scopes_and_at_its_issuer_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def browse(url: str) -> None:
+        opened.append(url)
+        httpx2.get(url, follow_redirects=True)
+
+    browser(monkeypatch, browse)
+
+    async def main() -> None:
+        issuer, port = Issuer(), free_port()
+        issuer.clients["mine"] = OAuthClientInformationFull(
+            client_id="mine",
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+            token_endpoint_auth_method="none",
+            scope="read write",
+        )
+        async with guarded_server(issuer) as far:
+            own = replace(far, oauth_client_id="mine", oauth_port=port, oauth_scopes=("read",))
+            elsewhere = replace(own, oauth_issuer="https://login.example.com")
+            async with gateway(elsewhere, auth=oauth.signer(tmp_path)) as made:
+                (upstream,) = made.pool.upstreams.values()
+                await until(lambda: upstream.state == "failed")
+                assert "`oauth.issuer` is https://login.example.com" in (upstream.error or "")
+            assert opened == []
+            own = replace(own, oauth_issuer=far.url.removesuffix("/mcp"))
+            async with gateway(own, auth=oauth.signer(tmp_path)) as made, client(made) as c:
+                assert said(await c.call_tool("far__hello", {})) == "signed in"
+        (asked,) = (parse_qs(urlsplit(url).query) for url in opened)
+        assert asked["scope"] == ["read"]
+        assert asked["code_challenge_method"] == ["S256"]
+
+    run(main)
+
+
 def came_back(url: str, **answer: str) -> httpx2.Response:
     """Come back from an authorization address with an answer, as a browser does."""
     query = parse_qs(urlsplit(url).query)

@@ -15,6 +15,7 @@ from mcp.client._memory import InMemoryTransport
 
 from toolfold.config.gateway_config import GatewayConfig
 from toolfold.config.serve_settings import ServeSettings
+from toolfold.config.served_profiles import ServedProfile
 from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve.gateway import Gateway
@@ -59,12 +60,15 @@ async def gateway(
     serve: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     scope: Scope = EVERYTHING,
+    profiles: tuple[ServedProfile, ...] = (),
     **more: Any,
 ) -> AsyncIterator[Gateway]:
     """A running gateway over some servers, when none of them is starting any more."""
     serving: dict[str, Any] = {"audit": "off", **(serve or {})}
     folding: dict[str, Any] = {"cache_dir": "off", **(settings or {})}
-    config = GatewayConfig(servers, ServeSettings(**serving), Settings(**folding))
+    config = GatewayConfig(
+        servers, ServeSettings(**serving), Settings(**folding), profiles=profiles
+    )
     async with Gateway(config, scope=scope, **more) as made:
         await until(lambda: all(u.is_settled for u in made.pool.upstreams.values()), 30)
         yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import time
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -119,12 +120,50 @@ class Issuer:
             return 200, {"keys": self.keys}
         return 404, {}
 
+    clients: dict[str, str] = field(default_factory=dict[str, str])
+    """The secrets of the clients that it knows, by id; where it knows none, it takes anybody."""
+
+    scopes: frozenset[str] = frozenset()
+    """The scopes that it knows; where it knows none, it takes any."""
+
+    life: int = 600
+    """For how many seconds the tokens are good that it gives."""
+
+    refused: list[str] = field(default_factory=list[str])
+
+    def refusal(
+        self, authorization: str | None, form: Mapping[str, list[str]]
+    ) -> tuple[int, Any] | None:
+        """Say no to a client that it does not know, or to what it asks for."""
+        if not self.clients:
+            return None
+        client, secret = form.get("client_id", [""])[0], form.get("client_secret", [""])[0]
+        if authorization is not None:
+            given = base64.b64decode(authorization.removeprefix("Basic ")).decode()
+            client, _, secret = map(unquote, given.partition(":"))
+        wanted = set(form.get("scope", [""])[0].split())
+        said = None
+        if not secret or self.clients.get(client) != secret:
+            # Some repeat what they were sent.
+            said = 401, {"error": "invalid_client", "error_description": f"no {client} {secret}"}
+        elif self.scopes and not wanted <= self.scopes:
+            said = 400, {"error": "invalid_scope"}
+        if said is not None:
+            self.refused.append(said[1]["error"])
+        return said
+
     def grant(self, form: Mapping[str, list[str]]) -> Any:
         """Give a client the token that it asks for, for the resource that it names."""
         asked = {name: values[0] for name, values in form.items()}
         self.given.append(asked)
-        token = self.token(aud=asked.get("resource"), scope=asked.get("scope", ""), sub="robot")
-        return {"access_token": token, "token_type": "Bearer", "expires_in": 600}
+        token = self.token(
+            aud=asked.get("resource"),
+            scope=asked.get("scope", ""),
+            sub="robot",
+            exp=int(time.time()) + self.life,
+            jti=str(len(self.given)),
+        )
+        return {"access_token": token, "token_type": "Bearer", "expires_in": self.life}
 
 
 def _number(name: str) -> int:
@@ -142,7 +181,11 @@ def issuer(path: str = "") -> Iterator[Issuer]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            self._say(200, made.grant(parse_qs(body.decode())))
+            refusal = made.refusal(self.headers.get("authorization"), parse_qs(body.decode()))
+            if refusal is not None:
+                self._say(*refusal)
+            else:
+                self._say(200, made.grant(parse_qs(body.decode())))
 
         def _say(self, status: int, value: Any) -> None:
             body = value if isinstance(value, bytes) else json.dumps(value).encode()

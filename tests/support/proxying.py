@@ -25,8 +25,9 @@ import openai
 from toolfold import Settings
 from toolfold.proxy.exchange import Again, ExchangeReport, Finished, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
-from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.store.entries import MemoryEntries
+from toolfold.store.store import Entries
 
 _INTEROP = str(Path(__file__).resolve().parents[2] / "interop")
 if _INTEROP not in sys.path:
@@ -84,7 +85,7 @@ class Between(httpx2.BaseTransport):
         play: Callable[[Asked], Any],
         *,
         settings: Settings = FOLDING,
-        store: HistoryStore | None = None,
+        store: Entries | None = None,
         scope: Scope = EVERYTHING,
         is_folding: bool = True,
         piece: int = 0,
@@ -92,7 +93,7 @@ class Between(httpx2.BaseTransport):
     ) -> None:
         self.play = play
         self.settings = settings
-        self.store = MemoryStore() if store is None else store
+        self.store = MemoryEntries() if store is None else store
         self.scope = scope
         self.is_folding = is_folding
         self.piece = piece

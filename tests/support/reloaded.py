@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from support.gateways import ODD, until
+from toolfold.config.configured_sources import load_apis
 from toolfold.config.gateway_config import GatewayConfig, load_gateway
 from toolfold.redact import Redactor
 from toolfold.serve.control.gateway_control import GatewayControl
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.reload.reloading import Reloading
+from toolfold.sources.function_modules import load_functions
 
 
 def entry(name: str, *flags: str, **more: Any) -> dict[str, Any]:
@@ -39,8 +41,10 @@ class Reloaded:
         self.gateway = gateway
         self.reloading = reloading
 
-    def write(self, servers: dict[str, Any], **serve: Any) -> None:
-        write(self.file, servers, **serve)
+    def write(
+        self, servers: dict[str, Any], blocks: dict[str, Any] | None = None, **serve: Any
+    ) -> None:
+        write(self.file, servers, blocks, **serve)
 
     async def ask(self, verb: str, **arguments: Any) -> Any:
         return await self.verbs[verb](arguments)
@@ -50,29 +54,40 @@ class Reloaded:
         await until(lambda: set(tools) <= set(self.gateway.pool.stock.sources), 30)
 
 
-def write(file: Path, servers: dict[str, Any], **serve: Any) -> None:
+def write(
+    file: Path, servers: dict[str, Any], blocks: dict[str, Any] | None = None, **serve: Any
+) -> None:
     whole = {
         "mcpServers": servers,
         "serve": {"audit": "off", "state_dir": str(file.parent / "state"), **serve},
         "tools": {"tool_search": {"enabled": "off", "cache_dir": "off"}},
+        **(blocks or {}),
     }
     file.write_text(json.dumps(whole), "utf-8")
 
 
 @asynccontextmanager
 async def reloaded(
-    folder: Path, servers: dict[str, Any], audit: AuditLog | None = None, **serve: Any
+    folder: Path,
+    servers: dict[str, Any],
+    audit: AuditLog | None = None,
+    blocks: dict[str, Any] | None = None,
+    **serve: Any,
 ) -> AsyncIterator[Reloaded]:
     """A gateway over a file, once no server is starting any more."""
     file = folder / "toolfold.json"
-    write(file, servers, **serve)
+    write(file, servers, blocks, **serve)
 
     def load() -> GatewayConfig:
         return load_gateway(file, strict=False)
 
     control = GatewayControl("http", redactor=Redactor(), audit=audit)
     async with (
-        Gateway(load(), observers=control.observers) as made,
+        Gateway(
+            load(),
+            observers=control.observers,
+            sources=[*map(load_functions, load().functions), *load_apis(load())],
+        ) as made,
         control.opened(made, load) as opened,
     ):
         await until(lambda: all(u.is_settled for u in made.pool.upstreams.values()), 30)

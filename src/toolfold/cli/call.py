@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 )
 @options.scope_options
 @options.live_config_option
+@options.profile_option
 @click.option("--yes", is_flag=True, help="Do not ask before a call that may destroy something")
 @options.json_option
 def command(
@@ -39,6 +40,7 @@ def command(
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     config: str | None,
+    profile: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -55,7 +57,7 @@ def command(
     from toolfold.serve._one_shot import call_tool
 
     arguments = _arguments(pairs, json_args)
-    live = _live(config)
+    live = _live(config, profile)
 
     async def ask(message: str) -> bool:
         return await asyncio.to_thread(click.confirm, visible(message).replace("\r", ""), err=True)
@@ -80,10 +82,10 @@ def command(
     sys.exit(1 if result.get("isError") else 0)
 
 
-def _live(config: str | None) -> GatewayConfig:
+def _live(config: str | None, profile: str | None) -> GatewayConfig:
     from toolfold.config import load_gateway, missing_hint
 
-    live = load_gateway(config, strict=False)
+    live = load_gateway(config, strict=False).under(profile)
     if not live.has_tools:
         hint = "enable one of them" if live.disabled else missing_hint()
         raise ConfigError(options.without_tools(live), hint=hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from toolfold.tool import Tool
 
 _NAMES_SHOWN = 10
+
+_MANY = 20_000
+"""From how many tools on a push is prepared in several processes, each of which has to start."""
+
+_WORKERS_AT_MOST = 8
+"""More than so many wait for the database."""
 
 store_option = click.option(
     "--store", metavar="ADDRESS", default="",
@@ -53,6 +60,12 @@ def command() -> None:
 @options.live_config_option
 @opened
 @click.option("--prune", is_flag=True, help="Take out what these sources do not have any more")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes that prepare what is written  [default: 1; of many tools, as many as cores]",
+)
 @options.json_option
 def push(
     catalog: str | None,
@@ -60,6 +73,7 @@ def push(
     store: str,
     tenant: str,
     prune: bool,
+    workers: int | None,
     as_json: bool,
 ) -> None:
     """Write tools: what is new or changed; the rest is not touched.
@@ -78,7 +92,9 @@ def push(
             bar.update(count - done)
             done = count
 
-        pushed = shared.push(tools, prune=prune, progress=told)
+        pushed = shared.push(
+            tools, prune=prune, workers=workers or _workers(len(tools)), progress=told
+        )
     if as_json:
         options.print_json(pushed._asdict())
         return
@@ -191,6 +207,11 @@ def remove(names: tuple[str, ...], store: str, tenant: str, as_json: bool) -> No
         options.print_json({"removed": count})
     else:
         say(f"{count} removed")
+
+
+def _workers(count: int) -> int:
+    """Return how many processes prepare a push of so many tools."""
+    return min(os.cpu_count() or 1, _WORKERS_AT_MOST) if count >= _MANY else 1
 
 
 def _tools(catalog: str | None, config: str | None) -> list[Tool]:

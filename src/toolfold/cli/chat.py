@@ -184,13 +184,17 @@ def _memory(
 ) -> Memory | None:
     """Return what earlier conversations' searches led to, unless that is turned off."""
     from toolfold.config import ServeSettings
+    from toolfold.config.opened_store import store_of
     from toolfold.memory import open_memory
     from toolfold.redact import Redactor
 
-    folder = (live.serve if live else ServeSettings()).state_folder
-    redactor = Redactor.from_environment(secrets=secrets)
+    serve = live.serve if live else ServeSettings()
     return open_memory(
-        settings.memory, folder, redactor=redactor, tell=lambda text: screen.line(text, "dim")
+        settings.memory,
+        serve.state_folder,
+        redactor=Redactor.from_environment(secrets=secrets),
+        tell=lambda text: screen.line(text, "dim"),
+        database=store_of(serve).database,
     )
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     help="Whether to search for every tool by its own words and others  [default: yes]",
 )
 @options.live_config_option
+@options.profile_option
 @options.json_option
 def command(
     catalog: str | None,
@@ -51,6 +52,7 @@ def command(
     deny: tuple[str, ...],
     retrieval: bool,
     config: str | None,
+    profile: str | None,
     as_json: bool,
     given: dict[str, Any],
 ) -> None:
@@ -67,7 +69,9 @@ def command(
       toolfold check --config .mcp.json --no-retrieval
       toolfold check --catalog tools.json --json | jq '.findings[].kind'
     """
-    opened = options.open_tools(catalog, config, enabled="on", relevance_floor=0.0, **given)
+    opened = options.open_tools(
+        catalog, config, profile, enabled="on", relevance_floor=0.0, **given
+    )
     scope = Scope(allow or ("*",), deny)
     found: list[Finding] = []
     if opened.live is not None:

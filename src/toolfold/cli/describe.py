@@ -19,6 +19,7 @@ from toolfold.tool import Tool
 @options.live_catalog_option
 @options.scope_options
 @options.live_config_option
+@options.profile_option
 @options.json_option
 def command(
     names: tuple[str, ...],
@@ -26,6 +27,7 @@ def command(
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     config: str | None,
+    profile: str | None,
     as_json: bool,
 ) -> None:
     """Print the full definition of tools.
@@ -35,7 +37,7 @@ def command(
       toolfold describe create_calendar_event
       toolfold describe create_issue --catalog tools.json --json
     """
-    opened = options.open_tools(catalog, config)
+    opened = options.open_tools(catalog, config, profile)
     found = opened.catalog(Scope(allow or ("*",), deny))
     tools = [opened.settings.applied(options.tool_named(found, name)) for name in names]
     if as_json:

@@ -32,6 +32,7 @@ from toolfold.wire import read
 @options.scope_options
 @click.option("--diff", is_flag=True, help="Show which tools left the list and which entered")
 @options.live_config_option
+@options.profile_option
 @options.json_option
 def command(
     catalog: str | None,
@@ -41,6 +42,7 @@ def command(
     deny: tuple[str, ...],
     diff: bool,
     config: str | None,
+    profile: str | None,
     as_json: bool,
     given: dict[str, Any],
 ) -> None:
@@ -57,7 +59,7 @@ def command(
       toolfold fold --enabled on --core read_file --diff
     """
     scope = Scope(allow or ("*",), deny)
-    opened = options.open_tools(catalog, config, **given)
+    opened = options.open_tools(catalog, config, profile, **given)
     tools: list[object]
     if opened.live is not None:
         tools = list(opened.catalog(scope))

@@ -17,12 +17,14 @@ from toolfold.wire import write
 @options.live_catalog_option
 @options.scope_options
 @options.live_config_option
+@options.profile_option
 @options.json_option
 def command(
     catalog: str | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     config: str | None,
+    profile: str | None,
     as_json: bool,
 ) -> None:
     """List the tools of a catalog, by source.
@@ -34,7 +36,7 @@ def command(
       toolfold list --allow '@github' --json
       curl -s localhost:8000/tools | toolfold list --catalog -
     """
-    found = options.open_catalog(catalog, allow, deny, config)
+    found = options.open_catalog(catalog, allow, deny, config, profile)
     rows: list[dict[str, object]] = [
         {
             "name": tool.name,

@@ -21,8 +21,11 @@ from toolfold.cli.progress_bar import progress
 from toolfold.errors import ConfigError, ToolfoldError
 
 if TYPE_CHECKING:
-    from toolfold.memory import Memory, MemoryRecord
+    from toolfold.memory import Memory, MemoryRecord, PostgresMemory
     from toolfold.memory.summary import MemorySummary
+
+    Place = Path | PostgresMemory
+    """Where a memory is kept: in a file, or in the database that `serve.store` names."""
 
 _TOOLS_SHOWN = 20
 _LINE_LIMIT = 64 * 1024
@@ -34,19 +37,22 @@ _BESIDE = ("-wal", "-shm", "-journal", ".damaged")
 
 file_option = click.option(
     "--file", "given", metavar="FILE",
-    help="The memory's file  [default: `memory.path`, in `serve.state_dir`]",
+    help="The memory's file  [default: `memory.path`, in `serve.state_dir` or `serve.store`]",
 )  # fmt: skip
+tenant_option = click.option(
+    "--tenant", metavar="NAME", default="default", show_default=True, help="Whose memory it is"
+)
 principal_option = click.option("--principal", metavar="NAME", help="Only what is one caller's")
 
 
 def located(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the memory's file, as its options or the configuration name it."""
+    """Give a command where the memory is, as its options or the configuration name it."""
 
     @wraps(function)
-    def with_file(config: str | None, given: str | None, **others: Any) -> None:
-        function(file=_file(config, given), **others)
+    def with_place(config: str | None, given: str | None, tenant: str, **others: Any) -> None:
+        function(file=_place(config, given, tenant), **others)
 
-    return options.config_option(file_option(with_file))
+    return options.config_option(file_option(tenant_option(with_place)))
 
 
 @click.group("memory", short_help="Look at what searches led to, carry it, and forget it")
@@ -55,7 +61,8 @@ def command() -> None:
 
     The gateway, the proxy and the chat remember which tool a request led to, and rank by it
     as far as that would have served their own record. All of it stands in one file, for its
-    owner alone; every command may be used while they run.
+    owner alone, or in the PostgreSQL that `serve.store` names; every command may be used while
+    they run.
 
     \b
     Examples:
@@ -70,7 +77,7 @@ def command() -> None:
 @principal_option
 @options.json_option
 @located
-def show(file: Path, principal: str | None, as_json: bool) -> None:
+def show(file: Place, principal: str | None, as_json: bool) -> None:
     """Show what is remembered, and how much it counts.
 
     Counts the requests and the tools that they led to, says how old they are, and what the
@@ -96,7 +103,7 @@ def show(file: Path, principal: str | None, as_json: bool) -> None:
 @principal_option
 @click.option("--tool", metavar="NAME", help="Only what led to one tool")
 @located
-def export(file: Path, out: str | None, principal: str | None, tool: str | None) -> None:
+def export(file: Place, out: str | None, principal: str | None, tool: str | None) -> None:
     """Write what is remembered as JSON lines.
 
     One line for each request and tool it led to, secrets taken out, to be read over before it
@@ -138,7 +145,7 @@ def export(file: Path, out: str | None, principal: str | None, tool: str | None)
 @click.option("--dry-run", is_flag=True, help="Check every line and write nothing")
 @options.json_option
 @located
-def import_(file: Path, source: str, principal: str | None, dry_run: bool, as_json: bool) -> None:
+def import_(file: Place, source: str, principal: str | None, dry_run: bool, as_json: bool) -> None:
     """Take in what another memory exported.
 
     Every line is checked before the first is kept; - reads standard input. What is there is
@@ -189,7 +196,7 @@ def import_(file: Path, source: str, principal: str | None, dry_run: bool, as_js
 @options.json_option
 @located
 def clear(
-    file: Path,
+    file: Place,
     tool: str | None,
     principal: str | None,
     older_than: float | None,
@@ -209,14 +216,14 @@ def clear(
     """
     before = None if older_than is None else time.time() - older_than * _DAY
     is_whole = tool is None and principal is None and before is None
-    if is_whole and file.exists() and _looked_at(file):
+    if is_whole and isinstance(file, Path) and file.exists() and _looked_at(file):
         _ask(f"remove the damaged {options.plain(str(file))}", yes=yes)
         _remove(file)
         _say_forgotten(file, 0, as_json=as_json)
         return
     with _opened(file) as memory:
         found = _of(memory, principal=principal, tool=tool, before=before)
-        if not found and (not is_whole or not file.exists()):
+        if not found and (not is_whole or (isinstance(file, Path) and not file.exists())):
             _say_forgotten(file, 0, as_json=as_json)
             return
         _ask(f"forget {_count(len(found), 'record')} for good", yes=yes)
@@ -224,18 +231,22 @@ def clear(
     _say_forgotten(file, gone, as_json=as_json)
 
 
-def _file(config: str | None, given: str | None) -> Path:
+def _place(config: str | None, given: str | None, tenant: str) -> Place:
+    from toolfold.memory import memory_place, tenants_place
+
     if given is not None:
         return Path(given).expanduser()
     from toolfold.config import load_gateway
-    from toolfold.memory import memory_file
+    from toolfold.config.opened_store import store_of
 
     found = load_gateway(config, strict=False)
-    return memory_file(found.settings.memory, found.serve.state_folder)
+    database = store_of(found.serve).database
+    place = memory_place(found.settings.memory, found.serve.state_folder, database)
+    return tenants_place(place, tenant)
 
 
 @contextmanager
-def _opened(file: Path, *, made: bool = False) -> Generator[Memory]:
+def _opened(file: Place, *, made: bool = False) -> Generator[Memory]:
     """Open a memory; where there is none yet, an empty one that leaves no file.
 
     Raises:
@@ -243,6 +254,10 @@ def _opened(file: Path, *, made: bool = False) -> Generator[Memory]:
     """
     from toolfold.memory import Memory
 
+    if not isinstance(file, Path):
+        with closing(Memory(file, tell=lambda _: None)) as shared:
+            yield shared
+        return
     is_there = file.exists()
     if is_there and (damage := _looked_at(file)):
         raise ToolfoldError(
@@ -259,7 +274,7 @@ def _opened(file: Path, *, made: bool = False) -> Generator[Memory]:
         memory.close()
 
 
-def _refuse_problem(memory: Memory, file: Path) -> None:
+def _refuse_problem(memory: Memory, file: Place) -> None:
     if memory.problem:
         raise ToolfoldError(
             f"the memory in `{file}` cannot be used: {memory.problem}",
@@ -365,14 +380,14 @@ def _ask(what: str, *, yes: bool) -> None:
     click.confirm(f"{what[:1].upper()}{what[1:]}?", abort=True, err=True)
 
 
-def _say_forgotten(file: Path, gone: int, *, as_json: bool) -> None:
+def _say_forgotten(file: Place, gone: int, *, as_json: bool) -> None:
     if as_json:
         options.print_json({"file": str(file), "forgotten": gone})
     else:
         say(f"forgot {_count(gone, 'record')}")
 
 
-def _object(file: Path, summary: MemorySummary) -> dict[str, object]:
+def _object(file: Place, summary: MemorySummary) -> dict[str, object]:
     return {
         "file": str(file),
         "requests": summary.requests,
@@ -387,7 +402,7 @@ def _object(file: Path, summary: MemorySummary) -> dict[str, object]:
     }
 
 
-def _print(file: Path, summary: MemorySummary) -> None:
+def _print(file: Place, summary: MemorySummary) -> None:
     say(options.plain(str(file)))
     if not summary.requests or summary.oldest is None or summary.newest is None:
         say("nothing is remembered yet")

@@ -81,6 +81,9 @@ replay_config_option = click.option(
     help="Take the tools of the servers and functions that this file names, as `toolfold chat` "
     "does: toolfold.yaml, or any client's mcp.json",
 )  # fmt: skip
+profile_option = click.option(
+    "--profile", metavar="NAME", help="Keep to one of the configuration's `profiles`"
+)
 memory_option = click.option(
     "--memory", metavar="FILE",
     help="Rank with what this memory holds, as `toolfold memory` shows it; it learns nothing",
@@ -126,9 +129,10 @@ def open_catalog(
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     config: str | None = None,
+    profile: str | None = None,
 ) -> Catalog:
     """Return a catalog within a scope: of a file, of the live servers, or the bundled one."""
-    return open_tools(file, config).catalog(Scope(allow or ("*",), deny))
+    return open_tools(file, config, profile).catalog(Scope(allow or ("*",), deny))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +158,17 @@ class OpenedTools:
     def memory(self) -> Memory | None:
         """Return what searches led to here before, where that is kept and counts."""
         from toolfold.config import ServeSettings
+        from toolfold.config.opened_store import store_of
         from toolfold.memory import memory_file, open_memory
 
         serve = ServeSettings() if self.live is None else self.live.serve
-        own, folder = self.settings.memory, serve.state_folder
-        return open_memory(own, folder) if memory_file(own, folder).exists() else None
+        own, folder, database = self.settings.memory, serve.state_folder, store_of(serve).database
+        if database is None and not memory_file(own, folder).exists():
+            return None
+        memory = open_memory(own, folder, database=database)
+        if memory is not None and database is not None:
+            memory.flush()  # one search is all there is: it waits for what others learnt
+        return memory
 
     def entries(self) -> list[Entry]:
         """Return the entries of the file, or of the bundled catalog, as they came in."""
@@ -167,27 +177,35 @@ class OpenedTools:
         return read_entries(CATALOG_FILE if self.file is None else self.file)
 
 
-def open_tools(file: str | None, config: str | None, **arguments: Any) -> OpenedTools:
+def open_tools(
+    file: str | None, config: str | None, profile: str | None = None, **arguments: Any
+) -> OpenedTools:
     """Return what `--catalog` and `--config` name.
 
     Args:
         file: The catalog file.
         config: The configuration.
+        profile: The profile of it to keep to.
         arguments: The command line's own settings, over those of the file.
 
     Raises:
-        ConfigError: The configuration cannot be used, or has no tools though it was named
-            or names servers. The demo's tools stand in only for a file of settings alone
-            that was found, and standard error says so.
+        ConfigError: The configuration cannot be used, there is no such profile in it, or it has
+            no tools though it was named or names servers. The demo's tools stand in only for a
+            file of settings alone that was found, and standard error says so.
     """
     from toolfold.config import find_config, load_gateway
 
+    if profile is not None and (file is not None or find_config(config) is None):
+        raise ConfigError(
+            f"there is no configuration that the profile {profile!r} could be of",
+            hint="give --config FILE, and no --catalog",
+        )
     if file is not None or find_config(config) is None:
         settings = load_settings(config, **arguments)
         if file is not None and file != "-":
             settings = with_words_beside(settings, Path(file))
         return OpenedTools(settings, file, None)
-    found = load_gateway(config, strict=False, **arguments)
+    found = load_gateway(config, strict=False, **arguments).under(profile)
     if found.has_tools:
         return OpenedTools(found.settings, None, found)
     _refuse_without_tools(found, is_named=bool(config or os.environ.get("TOOLFOLD_CONFIG")))

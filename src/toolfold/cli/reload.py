@@ -44,7 +44,9 @@ def _lines(result: dict[str, Json]) -> list[str]:
         *(
             f"{what}: {_joined(result[key])}"
             for key, what in (
+                ("openapi", "APIs"),
                 ("tokens", "tokens"),
+                ("profiles", "profiles"),
                 ("settings", "settings"),
                 ("widened", "permits more than before"),
                 ("needs_restart", "counts from the next start on"),

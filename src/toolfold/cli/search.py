@@ -36,6 +36,7 @@ from toolfold.strategy import strategy_of
 @setting_options(Settings, "ranker", into="given")
 @click.option("--explain", is_flag=True, help="Say why each tool is there")
 @options.live_config_option
+@options.profile_option
 @options.json_option
 def command(
     query: str,
@@ -45,6 +46,7 @@ def command(
     deny: tuple[str, ...],
     explain: bool,
     config: str | None,
+    profile: str | None,
     as_json: bool,
     given: dict[str, Any],
 ) -> None:
@@ -63,7 +65,7 @@ def command(
     """
     if not any(character.isalnum() for character in query):
         raise click.UsageError("the query is blank")
-    opened = options.open_tools(catalog, config, enabled="on", **given)
+    opened = options.open_tools(catalog, config, profile, enabled="on", **given)
     settings, found = opened.settings, opened.catalog(Scope(allow or ("*",), deny))
     bridge = replace(
         Bridge.over(found, settings), strategy=strategy_of(settings), memory=opened.memory()

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     "--http", metavar="HOST:PORT",
     help="Serve streamable HTTP at /mcp instead of standard input and output",
 )  # fmt: skip
+@click.option(
+    "--profile", metavar="NAME",
+    help="Serve one of the configuration's `profiles` on standard input and output; over HTTP "
+    "each has a path of its own, /mcp/NAME",
+)  # fmt: skip
 @setting_option(Settings, "strategy", "--strategy", "--mode", "strategy")
 @setting_options(ServeSettings, "lazy", "wait", "context_length", "watch", into="given")
 @options.scope_options
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 def command(
     config: str | None,
     http: str | None,
+    profile: str | None,
     strategy: str | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
@@ -51,10 +57,15 @@ def command(
     Examples:
       toolfold serve
       toolfold serve --config .mcp.json --lazy
+      toolfold serve --profile review
       toolfold serve --http 127.0.0.1:8765 --allow '@github' --deny '*delete*'
     """
     address = None if http is None else _address(http)
-    loaded = _loaded(config, strategy, given)
+    if address is not None and profile is not None:
+        raise click.UsageError(
+            f"--profile is for standard input and output; over HTTP it is at /mcp/{profile}"
+        )
+    loaded = _loaded(config, strategy, given, profile)
     from toolfold.scope import Scope
     from toolfold.serve._run_gateway import How, serve_http, serve_stdio
 
@@ -62,7 +73,7 @@ def command(
         Scope(allow or ("*",), deny),
         verbose,
         "json" if form == "json" else "text",
-        lambda: _loaded(config, strategy, given),
+        lambda: _loaded(config, strategy, given, profile),
     )
     if address is None:
         serve_stdio(loaded, how)
@@ -70,11 +81,13 @@ def command(
         serve_http(loaded, *address, how)
 
 
-def _loaded(config: str | None, strategy: str | None, given: dict[str, Any]) -> GatewayConfig:
+def _loaded(
+    config: str | None, strategy: str | None, given: dict[str, Any], profile: str | None = None
+) -> GatewayConfig:
     """Return the configuration, with the command line's own over it."""
     from toolfold.config.gateway_config import load_gateway
 
-    loaded = load_gateway(config, strict=False, strategy=strategy)
+    loaded = load_gateway(config, strict=False, strategy=strategy).under(profile)
     if not loaded.has_tools:
         raise ConfigError(
             options.without_tools(loaded),

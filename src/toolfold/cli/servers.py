@@ -15,7 +15,7 @@ import click
 from toolfold._terminal import columns, padded
 from toolfold.cli import options
 from toolfold.cli.status import server_line, state_folders
-from toolfold.errors import ToolfoldError
+from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.serve.control.asking import PATIENCE, ask, sockets
 from toolfold.serve.control.messages import ControlError
 from toolfold.serve.control.run_folder import pid_of
@@ -280,8 +280,15 @@ def remove_command(name: str, config: str | None, as_json: bool) -> None:
     Examples:
       toolfold servers remove time
     """
+    from toolfold.config.gateway_config import load_gateway
     from toolfold.setup.own_servers import without_server
 
+    named = load_gateway(config, strict=False).profiles
+    if theirs := [profile.name for profile in named if name in (profile.servers or ())]:
+        raise ConfigError(
+            f"the profile {theirs[0]!r} names the server {name!r}",
+            hint=f"take it out of `profiles.{theirs[0]}.servers` first",
+        )
     _edit(without_server(_file(config), name), config, as_json=as_json)
 
 

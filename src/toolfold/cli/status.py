@@ -120,6 +120,9 @@ def _lines(gateway: RunningGateway) -> list[str]:
         lines.append(f"  {padded(name, widest)}  {server_line(server)}")
     for name, source in zip(names[len(servers) :], functions, strict=True):
         lines.append(f"  {padded(name, widest)}  {_other_line(source)}")
+    for profile in _objects(report, "profiles"):
+        asking = plural(_number(profile, "clients"), "client")
+        lines.append(options.dim(f"  /mcp/{options.plain(str(profile.get('name')))}  {asking}"))
     return lines
 
 

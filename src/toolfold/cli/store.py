@@ -16,6 +16,7 @@ def command() -> None:
     \b
     Examples:
       toolfold store migrate --store postgresql://owner@db/tools --role app
+      toolfold store audit --store postgresql://app@db/tools --days 1
     """
 
 
@@ -46,3 +47,30 @@ def migrate(store: str, role: str | None, as_json: bool) -> None:
         say(f"version {newest}: {', '.join(step.name for step in steps)}")
     else:
         say(f"version {newest} already")
+
+
+@command.command("audit")
+@store_option
+@click.option("--tenant", metavar="NAME", default="default", show_default=True, help="Whose calls")
+@click.option(
+    "--days", metavar="N", type=click.FloatRange(min=0), help="Only the lines of the last N days"
+)
+def audit(store: str, tenant: str, days: float | None) -> None:
+    """Print what was written down of calls, one line of JSON each, the oldest first.
+
+    The lines are those that `audit.jsonl` would have; `toolfold inspect` shows such a file.
+
+    \b
+    Examples:
+      toolfold store audit --store postgresql://app@db/tools --days 1
+      toolfold store audit --store postgresql://app@db/tools --tenant acme > audit.jsonl
+    """
+    import time
+
+    from toolfold.store.postgres.audit import PostgresAudit
+    from toolfold.store.postgres.database import Database
+
+    since = 0.0 if days is None else time.time() - days * 86_400
+    with Database(store, tenant=tenant) as database:
+        for line in PostgresAudit(database).lines(since=since):
+            click.echo(line)

@@ -46,6 +46,10 @@ def command() -> None:
     show_default=True,
     help="Whose it is, among those who share a deployment",
 )
+@click.option(
+    "--profile", "profiles", metavar="NAME", multiple=True,
+    help="May ask under this profile, at /mcp/NAME, and nowhere else; repeatable",
+)  # fmt: skip
 @options.config_option
 @options.json_option
 def create(
@@ -54,6 +58,7 @@ def create(
     deny: tuple[str, ...],
     read_only: bool,
     tenant: str,
+    profiles: tuple[str, ...],
     config: str | None,
     as_json: bool,
 ) -> None:
@@ -64,6 +69,7 @@ def create(
       toolfold tokens create laptop
       toolfold tokens create reader --allow '@github' --deny '*delete*' --read-only
     """
+    from toolfold.config.served_profiles import profile_named
     from toolfold.serve.token_store import KeptToken, TokenStore, digest_of, new_token
 
     loaded = _loaded(config)
@@ -71,8 +77,19 @@ def create(
         raise ConfigError(
             f"the configuration has a token named {name!r}", hint="choose another name"
         )
+    for profile in profiles:
+        profile_named(loaded.profiles, profile)
     value = new_token()
-    made = KeptToken(name, digest_of(value), time.time(), allow or ("*",), deny, read_only, tenant)
+    made = KeptToken(
+        name,
+        digest_of(value),
+        time.time(),
+        allow or ("*",),
+        deny,
+        read_only,
+        tenant,
+        profiles=profiles or None,
+    )
     assert made.token  # a name or a pattern that cannot be used is refused before it is kept
     TokenStore(store_of(loaded.serve).documents).create(made)
     told = _apply(config)
@@ -121,7 +138,7 @@ def list_command(config: str | None, as_json: bool) -> None:
     found: list[dict[str, Any]] = [
         {"name": token.name, "from": "file", "created": None, "revoked": None,
          "allow": list(token.allow), "deny": list(token.deny), "read_only": token.read_only,
-         "tenant": token.tenant}
+         "tenant": token.tenant, "profiles": _listed(token.profiles)}
         for token in loaded.serve.tokens
     ]  # fmt: skip
     for each in TokenStore(store_of(loaded.serve).documents).load():
@@ -129,7 +146,8 @@ def list_command(config: str | None, as_json: bool) -> None:
         found.append(
             {"name": each.name, "from": "command", "created": moment(each.created),
              "revoked": revoked, "allow": list(each.allow), "deny": list(each.deny),
-             "read_only": each.read_only, "tenant": each.tenant}
+             "read_only": each.read_only, "tenant": each.tenant,
+             "profiles": _listed(each.profiles)}
         )  # fmt: skip
     if as_json:
         options.print_json({"tokens": found})
@@ -139,8 +157,14 @@ def list_command(config: str | None, as_json: bool) -> None:
         words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []
         words += [f"deny {' '.join(one['deny'])}"] if one["deny"] else []
         words += ["read-only"] if one["read_only"] else []
+        if one["profiles"] is not None:
+            words.append(f"under {' '.join(one['profiles']) or 'no profile'} alone")
         words += [f"revoked {one['revoked']}"] if one["revoked"] else []
         click.echo(f"{options.bold(options.plain(one['name']))}  {options.plain(', '.join(words))}")
+
+
+def _listed(profiles: tuple[str, ...] | None) -> list[str] | None:
+    return None if profiles is None else list(profiles)
 
 
 def _loaded(config: str | None) -> GatewayConfig:

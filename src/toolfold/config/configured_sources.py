@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.sources.mcp.hub import Alone, Hub
 
-__all__ = ["load_apis", "sources_of"]
+__all__ = ["load_api", "load_apis", "sources_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -55,10 +55,16 @@ def sources_of(config: GatewayConfig, *, hub: Alone | None = None) -> list[Sourc
 
 def load_apis(config: GatewayConfig) -> list[OpenAPISource]:
     """Return a source for each API of a configuration; one that cannot be used says why."""
-    return [_load_api(api, config.serve.description_limit) for api in config.apis]
+    return [load_api(api, config.serve.description_limit) for api in config.apis]
 
 
-def _load_api(api: HttpApi, limit: int) -> OpenAPISource:
+def load_api(api: HttpApi, limit: int) -> OpenAPISource:
+    """Return a source for an API; where it cannot be used, one that says why.
+
+    Args:
+        api: The API.
+        limit: The longest description that is passed on.
+    """
     try:
         return OpenAPISource(api, description_limit=limit)
     except MissingExtraError:

@@ -1,8 +1,8 @@
 """The gateway's configuration, from one file.
 
-The file is YAML or JSON with up to five blocks: `mcpServers` (or VS Code's `servers`),
-`functions`, `openapi`, `serve` and `tools: tool_search:`. So everybody's `mcp.json` is one as it
-stands, and a `toolfold.yaml` may hold all of it.
+The file is YAML or JSON with up to six blocks: `mcpServers` (or VS Code's `servers`),
+`functions`, `openapi`, `serve`, `profiles` and `tools: tool_search:`. So everybody's `mcp.json`
+is one as it stands, and a `toolfold.yaml` may hold all of it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,15 @@ from toolfold.config.api_entries import ReadApis, read_apis
 from toolfold.config.function_entries import read_functions
 from toolfold.config.references import References
 from toolfold.config.serve_settings import ServeSettings
+from toolfold.config.served_profiles import (
+    ServedProfile,
+    check_limits,
+    profile_named,
+    read_profiles,
+)
 from toolfold.config.server_reader import Read, read_servers
 from toolfold.errors import ConfigError
+from toolfold.scope import EVERYTHING, Scope
 from toolfold.settings import Settings, load_settings
 from toolfold.settings.block import read_block
 from toolfold.settings.declared import declared
@@ -62,6 +69,12 @@ class GatewayConfig:
     apis: tuple[HttpApi, ...] = ()
     """The HTTP APIs beside the servers; no document of theirs is read yet."""
 
+    profiles: tuple[ServedProfile, ...] = ()
+    """The named parts of the gateway, each under a path of its own."""
+
+    scope: Scope = EVERYTHING
+    """The tools that exist for anybody at all: those of the profile that was chosen, if one was."""
+
     @property
     def has_tools(self) -> bool:
         """Whether it names anything that tools come from."""
@@ -75,10 +88,48 @@ class GatewayConfig:
     @property
     def folding(self) -> Settings:
         """How the gateway folds: the settings, with the strategy that counts."""
-        strategy = self.serve.mode or _without_provider(self.settings)
-        if strategy == self.settings.strategy:
-            return self.settings
-        return replace(self.settings, strategy=strategy)
+        return self._folding_by(self.settings)
+
+    def folding_under(self, profile: ServedProfile) -> Settings:
+        """Return how the gateway folds under a profile."""
+        return self._folding_by(profile.settings)
+
+    def _folding_by(self, settings: Settings) -> Settings:
+        strategy = self.serve.mode or _without_provider(settings)
+        return settings if strategy == settings.strategy else replace(settings, strategy=strategy)
+
+    def profile(self, name: str) -> ServedProfile | None:
+        """Return the profile of a name, if there is one."""
+        return next((profile for profile in self.profiles if profile.name == name), None)
+
+    def under(self, name: str | None) -> GatewayConfig:
+        """Return what is left of it under one profile, for who asks nothing else.
+
+        Args:
+            name: The profile; None leaves all as it is.
+
+        Raises:
+            ConfigError: There is no such profile.
+        """
+        if name is None:
+            return self
+        chosen = profile_named(self.profiles, name)
+        wanted = chosen.servers
+        serve = replace(
+            self.serve,
+            read_only=self.serve.read_only or chosen.read_only,
+            context_length=chosen.context_length or self.serve.context_length,
+        )
+        return replace(
+            self,
+            servers=tuple(s for s in self.servers if wanted is None or s.name in wanted),
+            functions=tuple(f for f in self.functions if wanted is None or f.name in wanted),
+            apis=tuple(api for api in self.apis if wanted is None or api.name in wanted),
+            serve=serve,
+            settings=chosen.settings,
+            scope=chosen.scope.also(self.scope),
+            profiles=(),
+        )
 
 
 def load_gateway(
@@ -119,11 +170,9 @@ def load_gateway(
     serve = read_serve(top["serve"]) if "serve" in top else ServeSettings()
     # The variables that hold tokens may be named like settings and are none.
     others = set(serve.token_variables)
-    settings = settings_in(
-        settings_block(chosen, file),
-        {key: value for key, value in environ.items() if key not in others},
-        **overrides,
-    )
+    variables = {key: value for key, value in environ.items() if key not in others}
+    own_block = settings_block(chosen, file)
+    settings = settings_in(own_block, variables, **overrides)
     settings = with_words_beside(settings, chosen)
     strategy = overrides.get("strategy")
     if strategy is not None:
@@ -148,8 +197,13 @@ def load_gateway(
             )
     notes = (*found.notes, *_strategy_notes(serve, settings, asked=strategy is not None))
     disabled = (*found.disabled, *http.disabled)
+    profiles: tuple[ServedProfile, ...] = ()
+    if "profiles" in top and top["profiles"].node.value:
+        names |= {*(api.name for api in http.apis), *http.disabled}
+        profiles = read_profiles(top["profiles"], own_block, variables, names, **overrides)
+    check_limits(serve, profiles)
     return GatewayConfig(
-        found.servers, serve, settings, chosen, disabled, notes, functions, http.apis
+        found.servers, serve, settings, chosen, disabled, notes, functions, http.apis, profiles
     )
 
 
@@ -169,6 +223,7 @@ _UNASKED = {
     "functions": "names Python functions to load",
     "openapi": "names HTTP APIs to call",
     "serve": "says how to serve",
+    "profiles": "says how to serve",
 }
 
 

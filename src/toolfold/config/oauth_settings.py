@@ -34,6 +34,9 @@ class Grant:
     read_only: bool = setting(
         False, "Whether only tools that say they change nothing exist for who has it."
     )
+    profiles: tuple[str, ...] | None = setting(
+        None, "The profiles under which it counts, and nowhere else; unset, everywhere."
+    )
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -139,6 +142,23 @@ class OAuthSettings:
     def audiences(self) -> tuple[str, ...]:
         """What a token may be made for."""
         return self.audience or (self.resource,)
+
+    def resource_under(self, profile: str) -> str:
+        """Return the address of a profile, as a resource of its own; empty, the gateway's.
+
+        Where the `resource` is no address of the gateway's own path, it stands for all of them.
+        """
+        path = urlsplit(self.resource).path.rstrip("/")
+        return (
+            f"{self.resource.rstrip('/')}/{profile}"
+            if profile and path.endswith("/mcp")
+            else (self.resource)
+        )
+
+    def audiences_under(self, profile: str) -> tuple[str, ...]:
+        """Return what a token may be made for that is used under a profile."""
+        own = () if self.audience else (self.resource_under(profile),)
+        return tuple(dict.fromkeys((*self.audiences, *own)))
 
 
 def check_address(address: str, key: str) -> None:

@@ -136,7 +136,7 @@ def _read(
     serve = read_serve(file.blocks["serve"]) if "serve" in file.blocks else ServeSettings()
     proxy = _proxy(file.blocks["proxy"]) if "proxy" in file.blocks else ProxySettings()
     # The variables that hold tokens may be named like settings and are none.
-    others = {token.env for token in (*serve.tokens, *proxy.tokens)}
+    others = {*serve.token_variables, *(token.env for token in proxy.tokens)}
     variables = {key: value for key, value in environ.items() if key not in others}
     references = References.of(chosen, environ, is_users=chosen == user_config())
     return ProxyConfig(

@@ -133,7 +133,8 @@ class ProxySettings:
     store: Literal["memory", "file"] = setting(
         "memory",
         "Where the hidden turns of conversations are kept: in memory, or in a file in "
-        "`serve.state_dir` that outlives the process.",
+        "`serve.state_dir` that outlives the process. Where `serve.store` is a PostgreSQL they are "
+        "there, and a conversation goes on at any proxy.",
     )
 
     def __post_init__(self) -> None:

@@ -50,6 +50,11 @@ class Token:
     tenant: str = setting(
         "default", "Whose it is, among those who share a deployment and see nothing of each other."
     )
+    profiles: tuple[str, ...] | None = setting(
+        None,
+        "The profiles under which it may ask, and nowhere else; unset, it may ask under all of "
+        "them and without one.",
+    )
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -199,8 +204,17 @@ class ServeSettings:
     )
     audit: str = setting(
         "auto",
-        "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`.",
+        "Where calls are written down: a file, `auto` for one in `state_dir`, or `off`. With "
+        "`auto` and a `store` that is a PostgreSQL they are written there, and to the file while "
+        "that is away.",
         false="off",
+    )
+    audit_days: int = setting(
+        90,
+        "Days for which calls stand in the audit of a PostgreSQL; 0 is for ever. Files are bounded "
+        "by their size.",
+        low=0,
+        high=36_500,
     )
     state_dir: str = setting(
         "auto", "The folder for what is remembered between runs; `auto` is the user's own."
@@ -224,6 +238,14 @@ class ServeSettings:
         low=100,
         high=1_000_000,
     )
+    result_limit: int = setting(
+        0,
+        "The longest result that is passed on, in characters: of a call its content, and its "
+        "structured content as JSON; what was read of a resource; a prompt. What is cut or left "
+        "out says so. 0 is no limit.",
+        low=0,
+        high=1_000_000_000,
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, "serve.")
@@ -243,9 +265,10 @@ class ServeSettings:
 
     @property
     def token_variables(self) -> tuple[str, ...]:
-        """The environment variables that hold tokens, the admin's too."""
+        """The environment variables that hold tokens, the admin's too, and the store's address."""
         admins = () if self.admin == "off" or self.admin.startswith("sha256:") else (self.admin,)
-        return (*(token.env for token in self.tokens if token.env), *admins)
+        stores = () if self.store == "files" or _is_address(self.store) else (self.store,)
+        return (*(token.env for token in self.tokens if token.env), *admins, *stores)
 
     @property
     def state_folder(self) -> Path:

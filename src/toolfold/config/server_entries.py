@@ -40,14 +40,24 @@ _OAUTH = {
     "oauth_client_id": ("client_id", "clientId"),
     "oauth_client_secret": ("client_secret", "clientSecret"),
     "oauth_port": ("callback_port", "callbackPort", "port"),
+    "oauth_scopes": ("scopes", "scope"),
+    "oauth_issuer": ("issuer",),
+    "oauth_grant": ("grant",),
+    "oauth_client_auth": ("client_auth",),
 }
 """What a block `oauth` may hold, and what we call it."""
 
-OAUTH_KEYS: tuple[str, ...] = ("enabled", *(name for names in _OAUTH.values() for name in names))
+_SECRET_VARIABLE = "client_secret_env"
+"""The variable that holds the client's secret; the same as `client_secret: ${NAME}`."""
+
+OAUTH_KEYS: tuple[str, ...] = (
+    *("enabled", _SECRET_VARIABLE),
+    *(name for names in _OAUTH.values() for name in names),
+)
 """The keys of a block `oauth`."""
 
 _OAUTH_ELSEWHERE = frozenset(
-    "scope scopes audience audiences resource issuer redirectUri redirectUrl redirect_uri "
+    "audience audiences resource redirectUri redirectUrl redirect_uri "
     "authorizationUrl tokenUrl registrationUrl authServerMetadataUrl tokenParamName".split()
 )
 """What other clients write in one."""
@@ -173,5 +183,12 @@ def _settle_oauth(values: dict[str, Json], keys: dict[str, str]) -> None:
             if found is not None:
                 values.setdefault(own, found)
                 keys.setdefault(own, "oauth")
+        variable = oauth.get(_SECRET_VARIABLE)
+        if isinstance(variable, str) and variable:
+            values.setdefault("oauth_client_secret", f"${{{variable}}}")
+            keys.setdefault("oauth_client_secret", "oauth")
     elif oauth is None and values.get("oauth_client_id") is not None:
         values["oauth"], keys["oauth"] = True, keys["oauth_client_id"]
+    scopes = values.get("oauth_scopes")
+    if isinstance(scopes, str):  # as in OAuth itself
+        values["oauth_scopes"] = scopes.split()

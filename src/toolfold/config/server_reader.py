@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 from toolfold.config.env_file import parse_env_file
+from toolfold.config.oauth_settings import check_address
 from toolfold.config.references import ReferenceProblem, References
 from toolfold.config.server_entries import OAUTH_KEYS, OUR_KEYS, ServerEntry, plain
 from toolfold.errors import ConfigError, MissingExtraError
@@ -28,8 +29,9 @@ from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["Read", "read_servers"]
 
-_PLAIN = ("oauth", "lazy", "run", "per_session", "handshake", "allow", "deny")
-_OAUTH = ("oauth_client_id", "oauth_client_secret")
+_PLAIN = ("oauth", "lazy", "run", "per_session", "handshake", "result_limit", "allow", "deny")
+_OAUTH = ("oauth_client_id", "oauth_client_secret", "oauth_issuer")
+_OAUTH_PLAIN = ("oauth_port", "oauth_scopes", "oauth_grant", "oauth_client_auth")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)?")
 
 
@@ -170,12 +172,37 @@ class _Reader:
             own = {
                 "url": self._url(),
                 "headers": MappingProxyType(self._mapping("headers")),
-                "oauth_port": self._own("oauth_port"),
+                **{key: self._own(key) for key in _OAUTH_PLAIN},
                 **{
                     key: self._text(key, self._values[key]) for key in _OAUTH if key in self._values
                 },
             }
+            self._check_client(own)
         return Server(**common, **own, hidden=tuple(dict.fromkeys(self._hidden)))
+
+    def _check_client(self, own: Mapping[str, Any]) -> None:
+        """Refuse a client of one's own that could not sign in, or could be sent anywhere."""
+        issuer = own.get("oauth_issuer", "")
+        if issuer:
+            try:
+                check_address(issuer, f"{self._prefix}.oauth_issuer")
+            except ConfigError as error:
+                where = self._where("oauth_issuer")
+                raise ConfigError(f"{error.message}{where}", hint=error.hint) from None
+        if own["oauth_grant"] == "client_credentials":
+            if not self._values.get("oauth"):
+                self._refuse("oauth_grant", "is set, and `oauth` is not", "set `oauth: true`")
+            for key, what in (
+                ("oauth_client_id", "client_id"),
+                ("oauth_client_secret", "client_secret_env"),
+                ("oauth_issuer", "issuer"),
+            ):
+                if not own.get(key):
+                    self._refuse(
+                        "oauth_grant",
+                        f"is `client_credentials`, and `{key}` is not set",
+                        f"give it, as `oauth: {{{what}: …}}`",
+                    )
 
     def _look_at_unknown(self, *, is_own: bool) -> None:
         for key in self._entry.unknown:

@@ -68,6 +68,9 @@ class Origin:
     position: int = 0
     """Which call of the turn it is, from 0."""
 
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
@@ -89,7 +92,7 @@ class Dispatch:
         observers: Told of each call and search.
         spans: Makes OpenTelemetry's spans.
         given_up: Says why a call was cancelled, in one sentence for the records.
-        memory: Returns what earlier searches led to, as a principal may know it.
+        memory: Returns what earlier searches led to, as a principal of a tenant may know it.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Dispatch:
         observers: Iterable[Observer] | Observers = (),
         spans: Spans | None = None,
         given_up: Callable[[], str] = lambda: GIVEN_UP,
-        memory: Callable[[str], SearchMemory] | None = None,
+        memory: Callable[[str, str], SearchMemory] | None = None,
     ) -> None:
         self._memory = memory
         self._hooks = tuple(hooks)
@@ -136,7 +139,7 @@ class Dispatch:
                 record = answer_record(resolved, name, role, arguments, origin, 0.0)
                 self._observers.answered(record)
             return resolved
-        memory = None if self._memory is None else self._memory(origin.principal)
+        memory = None if self._memory is None else self._memory(origin.principal, origin.tenant)
         with self._spans.search() as span:
             began = time.perf_counter()
             resolved = await _resolved(folded, name, arguments, session, absent, memory)
@@ -324,6 +327,7 @@ class _Running:
             output=output,
             digest=call.tool.digest,
             cause=None if result is None else result.error,
+            tenant=call.tenant,
         )
 
     def started(self) -> None:
@@ -431,6 +435,7 @@ def answer_record(
         call_id=origin.call_id,
         position=origin.position,
         named=tuple((hit.need, hit.name) for hit in answer.hits if hit.shown != "companion"),
+        tenant=origin.tenant,
     )
 
 

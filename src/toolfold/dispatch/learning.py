@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from toolfold.answer import Hit
 from toolfold.dispatch.records import CallRecord, SearchRecord, Silent
 from toolfold.memory import Memory
+from toolfold.memory.memory import TENANTS_AT_MOST
 from toolfold.search import Use
+from toolfold.store.store import DEFAULT_TENANT
 
 __all__ = ["Learning", "learning"]
 
@@ -65,19 +67,35 @@ class Learning(Silent):
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._lock = threading.Lock()
+        self._tenants: OrderedDict[str, Learning] = OrderedDict()
         self._courses: OrderedDict[tuple[str, str | None], _Course] = OrderedDict()
+
+    def for_tenant(self, tenant: str) -> Learning:
+        """Return what learns from the sessions of a tenant, and for it alone."""
+        if tenant == DEFAULT_TENANT:
+            return self
+        with self._lock:
+            own = self._tenants.get(tenant)
+            if own is None:
+                own = self._tenants[tenant] = Learning(self.memory.for_tenant(tenant))
+            self._tenants.move_to_end(tenant)
+            while len(self._tenants) > TENANTS_AT_MOST:
+                self._tenants.popitem(last=False)
+            return own
 
     # ---- as dispatch tells it
 
     def searched(self, record: SearchRecord) -> None:
         """Take a search that is over."""
         if record.error is None:
-            self.asked(record.principal, record.session, record.query, record.named)
+            self.for_tenant(record.tenant).asked(
+                record.principal, record.session, record.query, record.named
+            )
 
     def called(self, record: CallRecord) -> None:
         """Take a call that is over; one that was not let through or not answered says nothing."""
         if record.digest and record.outcome in ("ok", "tool_error"):
-            self.used(
+            self.for_tenant(record.tenant).used(
                 record.principal,
                 record.session,
                 (record.tool, record.digest),

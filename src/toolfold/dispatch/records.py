@@ -105,6 +105,9 @@ class CallRecord:
     cause: BaseException | None = field(default=None, repr=False)
     """What was raised, where something was, for whoever says it in words of their own."""
 
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
@@ -154,6 +157,9 @@ class SearchRecord:
 
     named: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The needs of a search and the tools that the answer names for each, as pairs."""
+
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +252,9 @@ class RequestRecord:
     completion_tokens: int = 0
     error: str | None = None
     """What went wrong, in one line."""
+
+    tenant: str = "default"
+    """Whose it is, among those who share a deployment."""
 
     @property
     def tokens_saved(self) -> int:

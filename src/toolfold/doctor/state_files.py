@@ -13,7 +13,7 @@ from pathlib import Path
 from toolfold.config import GatewayConfig
 from toolfold.config.opened_store import store_of
 from toolfold.doctor.diagnosis import Diagnosis
-from toolfold.memory import memory_file
+from toolfold.memory import PostgresMemory, memory_place
 from toolfold.prompts import plural
 from toolfold.search._cache import cache_folder
 from toolfold.serve.trust.store import TrustStore
@@ -28,11 +28,20 @@ def look_at_files(config: GatewayConfig) -> Iterator[Diagnosis]:
     """Yield how the files are that a configuration's gateway, proxy and chat keep."""
     state = config.serve.state_folder
     yield _folder("state folder", state, private=True)
-    yield _memory(memory_file(config.settings.memory, state))
+    shared = store_of(config.serve).database
+    place = memory_place(config.settings.memory, state, shared)
+    if isinstance(place, Path):
+        yield _memory(place)
+    else:
+        yield Diagnosis(_PART, "memory", "ok", f"{place}: {plural(_requests(place), 'request')}")
     kept = cache_folder(config.settings.cache_dir)
     if kept is not None:
         yield _folder("indexes", kept, private=False)
     yield from _waiting(store_of(config.serve).documents)
+
+
+def _requests(memory: PostgresMemory) -> int:
+    return sum(1 for _ in memory.requests())
 
 
 def _folder(name: str, path: Path, *, private: bool) -> Diagnosis:

@@ -6,9 +6,11 @@ else changes: lists of tools, definitions and guidance know of no memory, and a 
 are the only ones that are ever named.
 """
 
-from toolfold.memory._store import StoreError
+from toolfold.memory._database import PostgresMemory
+from toolfold.memory._kept import StoreError
+from toolfold.memory._places import tenants_place
 from toolfold.memory.memory import Memory, Share
-from toolfold.memory.opening import memory_file, open_memory
+from toolfold.memory.opening import memory_file, memory_place, open_memory
 from toolfold.memory.principal_memory import PrincipalMemory
 from toolfold.memory.records import MemoryRecord, MemoryRecordError
 from toolfold.search.memory import Lift, SearchMemory, Use, Weighed
@@ -18,6 +20,7 @@ __all__ = [
     "Memory",
     "MemoryRecord",
     "MemoryRecordError",
+    "PostgresMemory",
     "PrincipalMemory",
     "SearchMemory",
     "Share",
@@ -25,5 +28,7 @@ __all__ = [
     "Use",
     "Weighed",
     "memory_file",
+    "memory_place",
     "open_memory",
+    "tenants_place",
 ]

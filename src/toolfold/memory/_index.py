@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolfold.memory._store import KeptRequest, ToolKey
+from toolfold.memory._kept import KeptRequest, ToolKey
 from toolfold.search._vectors import best_places
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolfold.memory._store import ToolKey
+from toolfold.memory._kept import ToolKey
 
 __all__ = ["BESIDE_AT_MOST", "Pairs"]
 

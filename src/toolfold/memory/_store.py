@@ -8,48 +8,28 @@ what stands beside it.
 from __future__ import annotations
 
 import logging
+import secrets
 import sqlite3
 import threading
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from toolfold._json_values import compact, parse
-from toolfold.memory._store_file import DAMAGED, StoreError, connected, opened
+from toolfold.memory._kept import KeptRequest, Ranked, StoreError, ToolKey
+from toolfold.memory._sqlite import DAMAGED, connected, opened
 
-__all__ = ["KeptRequest", "MemoryFile", "Ranked", "StoreError", "ToolKey"]
+__all__ = ["MemoryFile"]
 
 _log = logging.getLogger(__name__)
 
-ToolKey = tuple[str, str]
-"""A tool's name and its digest."""
-
-Ranked = tuple[tuple[ToolKey, float], ...]
-"""How a search without memory ranked tools: the logarithms of their shares of the belief."""
-
 _Places = tuple[tuple[int, float], ...]
-"""The same, with the tools' numbers in the file."""
+"""How a search without memory ranked tools, with their numbers in the file."""
 
 _FEW_TOOLS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRequest:
-    """One request that is kept, and what it led to."""
-
-    id: int
-    seq: int
-    principal: str
-    text: str
-    at: float
-    vector: bytes
-    ranked: Ranked
-    uses: tuple[tuple[ToolKey, int, int], ...]
-    """The tools, and how often each worked and did not; the newest first."""
 
 
 class MemoryFile:
@@ -81,6 +61,11 @@ class MemoryFile:
     def is_lasting(self) -> bool:
         """Whether what is kept outlives the process."""
         return self.path is not None and not self.problem
+
+    @property
+    def place(self) -> str:
+        """Where it is, for a person."""
+        return str(self.path)
 
     def _do_without(self, path: Path, error: Exception) -> None:
         self.problem = str(error)
@@ -178,6 +163,15 @@ class MemoryFile:
         except sqlite3.Error as error:
             raise StoreError(f"the memory cannot be read: {error}") from None
 
+    def origin(self) -> int:
+        """Return a number that no other file has, made when it is first asked for."""
+        with self._writing() as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO meta VALUES ('origin', ?)", (secrets.randbits(62),)
+            )
+            row = cursor.execute("SELECT value FROM meta WHERE key = 'origin'").fetchone()
+        return int(row[0])
+
     # ---- writing
 
     def put(
@@ -261,18 +255,40 @@ class MemoryFile:
 
     # ---- forgetting
 
-    def forget(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Delete uses, and what leads nowhere without them; return how many uses went.
+    def forget(
+        self, *, tool: str | None = None, principal: str | None = None, before: float | None = None
+    ) -> int:
+        """Delete uses and pairs that all conditions hold for; return how many uses went.
+
+        What leads nowhere without them goes, too.
 
         Args:
-            statement: A condition, as `t.name = ?`; `u`, `r` and `t` are the tables.
-            values: What stands for its question marks.
+            tool: The name of a tool.
+            principal: Whose searches.
+            before: What was last used before this moment.
         """
+        conditions = [
+            ("t.name = ?", f"(tool {_NAMED} OR other {_NAMED})", tool),
+            ("r.principal = ?", "principal = ?", principal),
+            ("u.at < ?", "at < ?", before),
+        ]
+        given = [(use, pair, value) for use, pair, value in conditions if value is not None]
+        gone = self._forget_uses(
+            " AND ".join(use for use, _, _ in given), [value for _, _, value in given]
+        )
+        self._forget_pairs(
+            " AND ".join(pair for _, pair, _ in given),
+            [value for _, pair, value in given for _ in range(pair.count("?"))],
+        )
+        return gone
+
+    def _forget_uses(self, condition: str, values: Sequence[Any]) -> int:
+        """Delete the uses that a condition names: `u`, `r` and `t` are the tables."""
         with self._writing() as cursor:
             cursor.execute(
                 "DELETE FROM uses WHERE (request, tool) IN (SELECT u.request, u.tool FROM uses u "
                 "JOIN requests r ON r.id = u.request JOIN tools t ON t.id = u.tool "
-                f"WHERE {statement})",
+                f"WHERE {condition})",
                 values,
             )
             gone = cursor.rowcount
@@ -282,12 +298,26 @@ class MemoryFile:
             self._scrub()
         return gone
 
-    def forget_tools(self, condition: str, values: Sequence[Any] = ()) -> int:
-        """Delete all that is kept of the tools that a condition over `tools` names."""
+    def _forget_pairs(self, condition: str, values: Sequence[Any]) -> None:
+        """Delete what a condition over `pairs` names, and tools of which nothing is kept then."""
         with self._writing() as cursor:
-            tools = [
-                row[0] for row in cursor.execute(f"SELECT id FROM tools WHERE {condition}", values)
-            ]
+            cursor.execute(f"DELETE FROM pairs WHERE {condition}", values)
+            gone = cursor.rowcount
+            if gone:
+                _tidy(cursor)
+        if gone:
+            self._scrub()
+
+    def forget_tools(
+        self, *, name: str | None = None, unseen: float | None = None, ids: Sequence[int] = ()
+    ) -> int:
+        """Delete all that is kept of tools of a name, not seen since a moment, or of some ids."""
+        with self._writing() as cursor:
+            tools = list(ids)
+            for condition, value in (("name = ?", name), ("seen < ?", unseen)):
+                if value is not None:
+                    found = cursor.execute(f"SELECT id FROM tools WHERE {condition}", (value,))
+                    tools += [row[0] for row in found]
             for tool in tools:
                 cursor.execute("DELETE FROM uses WHERE tool = ?", (tool,))
                 cursor.execute("DELETE FROM pairs WHERE tool = ? OR other = ?", (tool, tool))
@@ -298,24 +328,14 @@ class MemoryFile:
             self._scrub()
         return len(tools)
 
-    def forget_pairs(self, condition: str, values: Sequence[Any] = ()) -> int:
-        """Delete what a condition over `pairs` names, and tools of which nothing is kept then."""
-        with self._writing() as cursor:
-            cursor.execute(f"DELETE FROM pairs WHERE {condition}", values)
-            gone = cursor.rowcount
-            if gone:
-                _tidy(cursor)
-        if gone:
-            self._scrub()
-        return gone
-
     def forget_oldest(self, bound: int) -> int:
         """Delete the oldest requests beyond a bound, and a few more, so that it is seldom done."""
         ((count,),) = self._rows("SELECT count(*) FROM requests")
         if count <= bound:
             return 0
         leave = count - bound + bound // 20
-        return self.forget("r.id IN (SELECT id FROM requests ORDER BY at, id LIMIT ?)", (leave,))
+        oldest = "r.id IN (SELECT id FROM requests ORDER BY at, id LIMIT ?)"
+        return self._forget_uses(oldest, (leave,))
 
     def clear(self) -> int:
         """Delete everything; return how many uses went."""
@@ -367,6 +387,7 @@ class MemoryFile:
 
 
 _TOOLS = "SELECT id, name, digest FROM tools"
+_NAMED = "IN (SELECT id FROM tools WHERE name = ?)"
 
 
 def _next(cursor: sqlite3.Cursor, key: str = "seq") -> int:

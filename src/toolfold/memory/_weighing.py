@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolfold._memo import Memo
 from toolfold.memory._evidence import NOTHING, Weight, gathered, reordered
 from toolfold.memory._index import RequestIndex
-from toolfold.memory._store import Ranked
+from toolfold.memory._kept import Ranked
 from toolfold.memory._weight import TRIALS, TRIALS_PER_TOOL, Trial, best_weight, settled
 from toolfold.search import Match
 from toolfold.search.memory import Lift, SearchedTools, Weighed

@@ -15,10 +15,19 @@ PARTING = 10.0
 """How long the last of it may take when all is over, in seconds."""
 
 
-class MemoryWriter:
-    """Does jobs in order, in a thread that begins with the first of them."""
+EVERY = 1.0
+"""How often something else is done while nothing waits, in seconds."""
 
-    def __init__(self) -> None:
+
+class MemoryWriter:
+    """Does jobs in order, in a thread that begins with the first of them.
+
+    Args:
+        idle: What else to do, now and then. It must not raise.
+    """
+
+    def __init__(self, idle: Callable[[], None] | None = None) -> None:
+        self._idle = idle
         self._jobs: queue.Queue[Callable[[], None] | None] = queue.Queue(QUEUED_AT_MOST)
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -56,7 +65,12 @@ class MemoryWriter:
 
     def _work(self) -> None:
         while True:
-            job = self._jobs.get()
+            try:
+                job = self._jobs.get(timeout=None if self._idle is None else EVERY)
+            except queue.Empty:
+                if self._idle is not None:
+                    self._idle()
+                continue
             try:
                 if job is None:
                     return

@@ -1,7 +1,8 @@
-"""A memory: what searches led to, kept in a file and weighed in later searches.
+"""A memory: what searches led to, kept in a file or a database, and weighed in later searches.
 
-Learning never makes anybody wait: it is written down by a thread of its own. Whatever happens to
-the file, searches go on without it, and that is said once.
+Learning never makes anybody wait: it is written down by a thread of its own, which also looks
+after what other processes wrote to a database. Whatever happens to the file or the database,
+searches go on without it, and that is said once.
 """
 
 from __future__ import annotations
@@ -10,23 +11,26 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from toolfold._bounds import one_line
 from toolfold._memo import Memo
-from toolfold.memory._evidence import SAME, Weight, believed
+from toolfold.memory._asked import READ_AT_MOST, AskedNeeds
+from toolfold.memory._evidence import Weight
 from toolfold.memory._forgetting import forget_part, tidy
-from toolfold.memory._index import RequestIndex
-from toolfold.memory._pairs import Pairs
-from toolfold.memory._store import MemoryFile, Ranked, StoreError, ToolKey
+from toolfold.memory._kept import KeptMemory, Ranked, ToolKey
+from toolfold.memory._places import tenants_place
+from toolfold.memory._store import MemoryFile
+from toolfold.memory._tries import Tries
+from toolfold.memory._view import RecordView, renew_vectors
 from toolfold.memory._weighing import Weighing, embedded, packed
 from toolfold.memory._writer import MemoryWriter
 from toolfold.memory.principal_memory import PrincipalMemory
 from toolfold.memory.records import (
     NAME_LIMIT,
-    RANKED_AT_MOST,
     TEXT_LIMIT,
     MemoryRecord,
     records_of,
@@ -34,11 +38,11 @@ from toolfold.memory.records import (
 from toolfold.redact import Redactor
 from toolfold.search import Match
 from toolfold.search.memory import SearchedTools, Use, Weighed
+from toolfold.store.store import DEFAULT_TENANT
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from toolfold.memory._database import PostgresMemory
 
 __all__ = ["Memory", "Share"]
 
@@ -46,15 +50,15 @@ Share = Literal["principal", "all"]
 """Whose searches count: everybody's own, or all of them."""
 
 DAY = 86_400.0
-PER_TOOL = 200
-"""How many requests of one principal are kept for one tool; more are added to the nearest."""
+TENANTS_AT_MOST = 64
+"""How many tenants' memories are open at once; the one not used for the longest time is closed."""
 
-_ASKED_KEPT = 512
-_READ_AT_MOST = 4_000
+IN_USE = 600.0
+"""How long after a search it is looked for what others wrote to a database, in seconds."""
+
 _LOOK_EVERY = 1.0
 _TIDY_EVERY = 256
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Memory:
@@ -66,7 +70,8 @@ class Memory:
         folded = fold(tools, memory=memory)
 
     Args:
-        path: The file; None keeps everything in this process.
+        path: The file, or the database that several processes share; None keeps everything in
+            this process.
         share: Whose searches count.
         bound: How many requests are kept; the oldest leave first.
         age_days: For how many days.
@@ -76,7 +81,7 @@ class Memory:
 
     def __init__(
         self,
-        path: Path | None = None,
+        path: Path | PostgresMemory | None = None,
         *,
         share: Share = "all",
         bound: int = 20_000,
@@ -86,31 +91,54 @@ class Memory:
     ) -> None:
         self._tell = tell
         self.share: Share = share
-        self._path = path and path.absolute()  # opened later, wherever the program is then
+        if isinstance(path, Path):
+            path = path.absolute()  # opened later, wherever the program is then
+        self._place = path
+        self._is_shared = path is not None and not isinstance(path, Path)
         self._bound = bound
         self._age = age_days * DAY
         self._redactor = redactor or Redactor()
         self._lock = threading.RLock()
         self._writing = threading.Lock()
-        self._kept: MemoryFile | None = None
-        self._index: RequestIndex | None = None
-        self._pairs = Pairs()
-        self._seen_changes: tuple[int, int, int] = (-1, -1, -1)
-        self._seen_writes = -1
+        self._kept: KeptMemory | None = None
+        self._view = RecordView(self._lock)
+        self._tries = Tries()
         self._looked = 0.0
-        self._asked: OrderedDict[tuple[str | None, str], Ranked] = OrderedDict()
+        self._searched = time.monotonic()
+        self._asked = AskedNeeds()
         self._weighs: Weighing | None = None
         self._catalogs: Memo[str, float] = Memo(64)
-        self._said: set[str] = set()
         self._has_written = False
         self._writes = 0
-        self._writer = MemoryWriter()
+        self._tenants: OrderedDict[str, Memory] = OrderedDict()
+        self._writer = MemoryWriter(self._look_again if self._is_shared else None)
 
     # ---- as searches see it
 
-    def of(self, principal: str) -> PrincipalMemory:
+    def of(self, principal: str, tenant: str = DEFAULT_TENANT) -> PrincipalMemory:
         """Return the memory as a principal's searches see it."""
-        return PrincipalMemory(self, principal)
+        return PrincipalMemory(self.for_tenant(tenant), principal)
+
+    def for_tenant(self, tenant: str) -> Memory:
+        """Return what the searches of a tenant led to: a memory of its own."""
+        if tenant == DEFAULT_TENANT:
+            return self
+        with self._lock:
+            memory = self._tenants.get(tenant)
+            if memory is None:
+                memory = self._tenants[tenant] = Memory(
+                    None if self._place is None else tenants_place(self._place, tenant),
+                    share=self.share,
+                    bound=self._bound,
+                    age_days=self._age / DAY,
+                    redactor=self._redactor,
+                    tell=self._tell,
+                )
+            self._tenants.move_to_end(tenant)
+            if len(self._tenants) > TENANTS_AT_MOST:
+                _, idle = self._tenants.popitem(last=False)
+                threading.Thread(target=idle.close, name="toolfold-memory-end").start()
+            return memory
 
     def weighed(self, need: str, found: Sequence[Match], catalog: SearchedTools) -> Weighed:
         """Return a need's matches, weighed with everybody's searches."""
@@ -135,9 +163,10 @@ class Memory:
             found: What the ranker found, best first.
             catalog: The tools that were searched.
         """
+        self._tries.guarded(self._look, None)
         with self._lock:
-            self._note_asked(principal, need, found, catalog)
-            return self._guarded(
+            self._asked.note(principal, need, found, catalog)
+            return self._tries.guarded(
                 lambda: self._weighed(principal, need, found, catalog), Weighed(found)
             )
 
@@ -154,9 +183,9 @@ class Memory:
         self, principal: str | None, tool: Tool, catalog: SearchedTools
     ) -> Sequence[Tool]:
         """Return tools that were used together with one; see `SearchMemory.beside`."""
+        self._tries.guarded(self._look, None)
         with self._lock:
-            self._guarded(self._look, None)
-            keys = self._pairs.beside(principal, (tool.name, tool.digest))
+            keys = self._view.pairs.beside(principal, (tool.name, tool.digest))
         return [
             catalog[name] for name, digest in keys
             if name in catalog and catalog[name].digest == digest
@@ -177,8 +206,7 @@ class Memory:
     def learn(self, use: Use) -> None:
         """Keep what a search led to, soon; nobody waits for it."""
         with self._lock:
-            need = use.request[:_READ_AT_MOST]
-            ranked = self._asked.get((use.principal, need)) or self._asked.get((None, need))
+            ranked = self._asked.ranked(use.principal, use.request)
         self._later(lambda: self._learn(use, ranked))
 
     def together(self, principal: str, one: ToolKey, other: ToolKey, at: float = 0.0) -> None:
@@ -189,16 +217,40 @@ class Memory:
     def flush(self) -> None:
         """Wait until all that was learnt so far is kept, and counts."""
         self._writer.wait()
-        with self._lock:
-            self._guarded(lambda: self._look(at_once=True), None)
+        self._tries.guarded(self._refresh, None)
 
     def close(self) -> None:
         """Keep what was learnt, and close the file."""
+        with self._lock:
+            tenants = list(self._tenants.values())
+            self._tenants.clear()
+        for memory in tenants:
+            memory.close()
         self._writer.close()
+        self._tries.end()
+        self._view.forget()
         with self._lock:
             if self._kept is not None:
                 self._kept.close()
-                self._kept = self._index = None
+                self._kept = None
+
+    def take_over(self, file: Path) -> None:
+        """Have a database keep what a file holds, once, soon; the file stays."""
+        self._later(lambda: self._take_over(file))
+
+    def _take_over(self, path: Path) -> None:
+        self._refresh()
+        place = self._place
+        if place is None or isinstance(place, Path) or not path.is_file():
+            return
+        with closing(MemoryFile(path)) as file:
+            if file.problem:
+                return
+            renew_vectors(file)
+            count = place.take_over(file)
+        if count:
+            self._tell(f"{count} requests of {path} are in {place.place} now; the file stays")
+        self._refresh()
 
     # ---- what people do with it
 
@@ -224,22 +276,25 @@ class Memory:
         Raises:
             StoreError: The file cannot be read.
         """
+        self._look()
         with self._lock:
             return self._weighing().weight(principal, catalog)
 
     @property
     def nbytes(self) -> int:
         """What its arrays take in this process."""
+        self._refresh()
         with self._lock:
-            self._look(at_once=True)
-            return 0 if self._index is None else self._index.nbytes
+            index = self._view.index
+            return 0 if index is None else index.nbytes
 
     @property
     def size(self) -> int:
         """How many requests it holds."""
+        self._refresh()
         with self._lock:
-            self._look(at_once=True)
-            return 0 if self._index is None else self._index.size
+            index = self._view.index
+            return 0 if index is None else index.size
 
     def records(self) -> Iterator[MemoryRecord]:
         """Yield all that is kept, the oldest first.
@@ -248,9 +303,7 @@ class Memory:
             StoreError: The file cannot be read.
         """
         self.flush()
-        with self._lock:
-            kept = list(self._store.requests())
-        for request in kept:
+        for request in list(self._store.requests()):
             yield from records_of(request)
 
     def exported(self) -> Iterator[str]:
@@ -297,10 +350,10 @@ class Memory:
         if tool is None and principal is None and before is None:
             return self.clear()
         self.flush()
-        with self._writing, self._lock:
-            self._asked.clear()
+        with self._writing:
+            self._forget_asked()
             gone = forget_part(self._store, tool, principal, before)
-            self._look(at_once=True)
+            self._refresh()
         return gone
 
     def forget_absent(self, catalog: SearchedTools) -> int:
@@ -310,13 +363,12 @@ class Memory:
             StoreError: The file cannot be written.
         """
         self.flush()
-        with self._writing, self._lock:
+        with self._writing:
             there = {(tool.name, tool.digest) for tool in catalog.tools}
             gone = [id_ for id_, key in self._store.tools().items() if key not in there]
-            for id_ in gone:
-                self._store.forget_tools("id = ?", (id_,))
+            self._store.forget_tools(ids=gone)
             self._store.scrub()
-            self._look(at_once=True)
+            self._refresh()
         return len(gone)
 
     def clear(self) -> int:
@@ -326,37 +378,25 @@ class Memory:
             StoreError: The file cannot be written.
         """
         self.flush()
-        with self._writing, self._lock:
-            self._asked.clear()
+        with self._writing:
+            self._forget_asked()
             gone = self._store.clear()
-            self._look(at_once=True)
+            self._refresh()
         return gone
+
+    def _forget_asked(self) -> None:
+        with self._lock:
+            self._asked.clear()
 
     # ---- weighing
 
-    def _note_asked(
-        self, principal: str | None, need: str, found: Sequence[Match], catalog: SearchedTools
-    ) -> None:
-        """Keep in mind how search by itself ranked tools: it is learnt with what comes of it."""
-        tools, key = catalog.tools, (principal, need[:_READ_AT_MOST])
-        self._asked[key] = tuple(
-            ((tools[place].name, tools[place].digest), share)
-            for place, share in believed(found)[:RANKED_AT_MOST]
-        )
-        self._asked.move_to_end(key)
-        while len(self._asked) > _ASKED_KEPT:
-            self._asked.popitem(last=False)
-
     def _weighing(self) -> Weighing:
         """Return what weighs with the record as it is now."""
-        self._look()
-        assert self._index is not None  # looked at above
-        if self._weighs is None or self._weighs.index is not self._index:
-            self._weighs = Weighing(self._index, self._ranked)
+        index = self._view.index
+        assert index is not None  # looked at before
+        if self._weighs is None or self._weighs.index is not index:
+            self._weighs = Weighing(index, lambda requests: self._store.ranked(requests))
         return self._weighs
-
-    def _ranked(self, requests: Sequence[int]) -> Mapping[int, Ranked]:
-        return self._store.ranked(requests)
 
     def _note_seen(self, catalog: SearchedTools) -> None:
         """Write down, once a day for each catalog, that its tools are there."""
@@ -369,39 +409,44 @@ class Memory:
     # ---- keeping
 
     @property
-    def _store(self) -> MemoryFile:
-        if self._kept is None:
-            self._kept = MemoryFile(self._path)
-        return self._kept
+    def _store(self) -> KeptMemory:
+        with self._lock:
+            kept, place = self._kept, self._place
+            if kept is not None:
+                return kept
+            if place is None or isinstance(place, Path):
+                kept = self._kept = MemoryFile(place)
+            else:
+                kept = self._kept = place
+            return kept
 
-    def _look(self, *, at_once: bool = False) -> None:
+    def _look(self) -> None:
+        """Take in what was written since the last look, by whomever, unless that was just now.
+
+        Nobody waits for a database: there, whoever writes looks, too.
+        """
+        self._searched = time.monotonic()
+        if self._view.index is not None and self._searched < self._looked + _LOOK_EVERY:
+            return
+        if not self._is_shared:
+            self._refresh()
+            return
+        self._view.begin()
+        self._looked = self._searched
+        self._later(self._refresh, keeps=False)
+
+    def _look_again(self) -> None:
+        """Take in what others wrote to a database, as long as anybody searches."""
+        if time.monotonic() < self._searched + IN_USE or self._tries.has_postponed:
+            self._tries.attempt(self._refresh, keeps=False)
+
+    def _refresh(self) -> None:
         """Take in what was written since the last look, by whomever."""
-        if (
-            self._index is not None
-            and not at_once
-            and time.monotonic() < self._looked + _LOOK_EVERY
-        ):
-            return
         self._looked = time.monotonic()
-        if self._kept is None and self._path is not None and not self._path.exists():
-            # Nobody has learnt anything yet: no file is made for a look.
-            self._index = self._index or RequestIndex(_dimensions())
-            return
-        writes = self._store.writes()
-        if writes == self._seen_writes:
-            return
-        if self._index is None or self._seen_writes < 0:
-            self._store.renew_vectors(_table_version(), lambda text: packed(embedded(text)))
-        generation, seq, pairs = self._store.changes()
-        before = self._seen_changes
-        if self._index is None or generation != before[0]:
-            self._index, before = RequestIndex(_dimensions()), (generation, 0, -1)
-        if seq != before[1]:
-            for kept in self._store.requests(after=before[1]):
-                self._index.put(kept)
-        if pairs != before[2]:
-            self._pairs = Pairs(self._store.pairs())
-        self._seen_changes, self._seen_writes = (generation, seq, pairs), writes
+        if self._kept is None and isinstance(self._place, Path) and not self._place.exists():
+            self._view.begin()  # nobody has learnt anything yet: no file is made for a look
+        else:
+            self._view.refresh(self._store)
 
     def _learn(self, use: Use, ranked: Ranked | None) -> None:
         key = (use.tool[:NAME_LIMIT], use.digest)
@@ -418,15 +463,15 @@ class Memory:
         ranked: Ranked | None,
         at: float,
     ) -> None:
-        text = one_line(self._redactor.redact(request[:_READ_AT_MOST]), TEXT_LIMIT)
+        text = one_line(self._redactor.redact(request[:READ_AT_MOST]), TEXT_LIMIT)
         principal = principal[:NAME_LIMIT]
         vector = embedded(text)
         if not vector.any():
             return  # no word of it is known: nothing will ever be near to it
         with self._writing:
-            with self._lock:
-                self._look(at_once=True)
-                known = self._same(principal, vector, use[0])
+            self._refresh()
+            same = self._view.same(principal, vector, use[0])
+            known = None if same is None else self._store.text(same)
             if known is not None and known != text:
                 text, vector, ranked = known, embedded(known), None
             self._store.put(principal, text, packed(vector), ranked, (use,), at)
@@ -434,25 +479,7 @@ class Memory:
             self._writes += 1
             if self._writes % _TIDY_EVERY == 1:
                 tidy(self._store, age=self._age, bound=self._bound)
-            with self._lock:
-                self._look(at_once=True)
-
-    def _same(self, principal: str, vector: NDArray[np.float32], key: ToolKey) -> str | None:
-        """Return the request to which a new one is added, if any.
-
-        That is one that says the same and led to the same tool; or the nearest of those that led
-        there, where there are as many as are kept.
-        """
-        index = self._index
-        number = None if index is None else index.tools.get(key)
-        if index is None or number is None:
-            return None
-        live = (index.used[: index.size] == number).any(axis=1)
-        live &= index.principal[: index.size] == index.principal_of(principal)
-        near = index.nearest(vector, live, at_most=1)
-        if not near or (near[0].similarity < SAME and int(live.sum()) < PER_TOOL):
-            return None
-        return self._store.text(index.ids[near[0].row])
+            self._refresh()
 
     def _pair(self, principal: str, one: ToolKey, other: ToolKey, at: float) -> None:
         with self._writing:
@@ -462,39 +489,12 @@ class Memory:
         if not self._has_written and self._store.is_lasting:
             self._has_written = True
             self._tell(
-                f"what searches lead to is remembered in {self._store.path}; "
+                f"what searches lead to is remembered in {self._store.place}; "
                 "`memory.enabled: off` turns that off"
             )
 
     # ---- beside the caller
 
-    def _later(self, job: Callable[[], None]) -> None:
-        if not self._writer.put(lambda: self._guarded(job, None)):
-            self._say("more is learnt than can be written: some of it is lost")
-
-    def _guarded(self, work: Callable[[], T], otherwise: T) -> T:
-        """Do something; whatever goes wrong with the file, say it once and go on without."""
-        try:
-            return work()
-        except StoreError as error:
-            self._say(str(error))
-        except Exception as error:
-            self._say(f"the memory failed and is passed over: {error!r}")
-        return otherwise
-
-    def _say(self, what: str) -> None:
-        if what not in self._said and len(self._said) < 16:
-            self._said.add(what)
-            _log.warning("%s", what)
-
-
-def _dimensions() -> int:
-    from toolfold.search._dense import table
-
-    return table().dimensions
-
-
-def _table_version() -> str:
-    from toolfold.search._dense import table
-
-    return table().version
+    def _later(self, job: Callable[[], None], *, keeps: bool = True) -> None:
+        if not self._writer.put(lambda: self._tries.attempt(job, keeps=keeps)):
+            self._tries.say("more is learnt than can be written: some of it is lost")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from toolfold._bounds import one_line
 from toolfold._json_values import compact, parse
 from toolfold.errors import ToolfoldError
-from toolfold.memory._store import KeptRequest, Ranked
+from toolfold.memory._kept import KeptRequest, Ranked
 from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["MemoryRecord", "MemoryRecordError", "records_of"]

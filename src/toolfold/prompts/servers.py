@@ -24,11 +24,14 @@ __all__ = [
     "absent_sources",
     "content_left_out",
     "content_link",
+    "content_too_long",
     "instructions",
+    "more_left_out",
     "question",
     "server_down",
     "server_timed_out",
     "servers_question",
+    "structured_left_out",
 ]
 
 INSTRUCTIONS = (
@@ -185,6 +188,31 @@ def content_left_out(kind: str, uri: str = "", size: int = 0) -> str:
     where = f" {uri}" if uri else ""
     long = f", {_bytes(size)}" if size else ""
     return f"[{kind}{where}{long}: not shown, it is no text]"
+
+
+def content_too_long(kind: str, uri: str, size: int) -> str:
+    """Return what stands for content that is longer than the gateway passes on.
+
+    Args:
+        kind: What it is: its media type, where it has one.
+        uri: Where it is, if it is anywhere.
+        size: Its length in bytes, about.
+    """
+    where = f" {uri}" if uri else ""
+    return f"[{kind}{where}, {_bytes(size)}: left out, it is too long. Ask for less.]"
+
+
+def structured_left_out(size: int, limit: int) -> str:
+    """Foot of a result whose structured content is longer than the gateway passes on."""
+    return (
+        f"(Left out: the structured content, {size:,} characters, of which {limit:,} are passed "
+        "on. Ask for less, or for a part.)"
+    )
+
+
+def more_left_out(count: int) -> str:
+    """Foot of a result of which more was left out than was named one by one."""
+    return f"({count:,} more left out. Ask for less, or for a part.)"
 
 
 def _bytes(size: int) -> str:

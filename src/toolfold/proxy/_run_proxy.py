@@ -13,6 +13,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolfold.config.opened_store import store_of
 from toolfold.config.proxy_config import ProxyConfig
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
@@ -20,16 +21,18 @@ from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.memory import open_memory
 from toolfold.proxy._report import ProxyLog, ProxyReport, ProxyTally
 from toolfold.proxy.app import ProxyApp, guarded
-from toolfold.proxy.store import HistoryStore, MemoryStore, SqliteStore
 from toolfold.proxy.traffic import Traffic
 from toolfold.redact import Redactor
 from toolfold.serve._shutdown import StopSignal, stopping
 from toolfold.serve.control.control_socket import ControlSocket
 from toolfold.serve.control.recent_activity import RecentActivity
 from toolfold.serve.http.guard import Guard, check_bind
-from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
 from toolfold.serve.observe.metrics import Metrics
+from toolfold.serve.observe.opened_audit import audit_of
+from toolfold.store.entries import MemoryEntries, SqliteEntries
+from toolfold.store.postgres.entries import TURNS, PostgresEntries
+from toolfold.store.store import Entries
 
 if TYPE_CHECKING:
     from toolfold.serve.http.listening import Listening
@@ -109,9 +112,7 @@ def process(config: ProxyConfig, how: ProxyOptions) -> Generator[tuple[Observer,
         logging.getLogger("toolfold").setLevel(logging.WARNING)
     if how.mute:
         logging.getLogger().handlers = [logging.NullHandler()]
-    audit = None
-    if config.serve.audit_file is not None:
-        audit = AuditLog(config.serve.audit_file, redactor)
+    audit = audit_of(config.serve, redactor)
     try:
         yield (ProxyLog(), *((audit,) if audit is not None else ()))
     finally:
@@ -144,6 +145,7 @@ async def running(
         config.serve.state_folder,
         has_tokens=bool(config.proxy.tokens),
         redactor=Redactor(_secrets(config)),
+        database=store_of(config.serve).database,
     )
     spans = start_spans()
     activity = RecentActivity(Redactor(_secrets(config)), memory)
@@ -191,13 +193,16 @@ async def _end(
         await serving
 
 
-def _store(config: ProxyConfig) -> tuple[HistoryStore, Callable[[], None]]:
+def _store(config: ProxyConfig) -> tuple[Entries, Callable[[], None]]:
     """Return what remembers conversations, and what closes it."""
+    database = store_of(config.serve).database
+    if database is not None:
+        return PostgresEntries(database, TURNS), lambda: None
     if config.proxy.store == "memory":
-        return MemoryStore(), lambda: None
+        return MemoryEntries(), lambda: None
     place = config.serve.state_folder / "proxy.sqlite"
     try:
-        kept = SqliteStore(place)
+        kept = SqliteEntries(place)
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
             f"the history cannot be kept in `{place}`: {error}",

@@ -35,7 +35,6 @@ from toolfold.proxy.exchange import Exchange, ExchangeReport, Refused, Untouched
 from toolfold.proxy.opening import open_exchange
 from toolfold.proxy.paths import Asked, asked, is_sound, is_without_tools, shown_path
 from toolfold.proxy.relay import Relay, UpstreamError
-from toolfold.proxy.store import HistoryStore, MemoryStore
 from toolfold.proxy.upstreams import Choice, UnservedModelError, UpstreamConnections, Upstreams
 from toolfold.scope import Scope
 from toolfold.serve.http.customs import AsgiScope, Send
@@ -43,6 +42,8 @@ from toolfold.serve.http.guard import Guard
 from toolfold.serve.http.rate_limit import Receive
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal, TokenTable, principal_of
+from toolfold.store.entries import MemoryEntries
+from toolfold.store.store import Entries
 from toolfold.tool import is_object
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class ProxyApp:
         self,
         config: ProxyConfig,
         *,
-        store: HistoryStore | None = None,
+        store: Entries | None = None,
         observers: Iterable[Observer] = (),
         metrics: Callable[[], str] | None = None,
         traffic: Traffic | None = None,
@@ -127,7 +128,7 @@ class ProxyApp:
         self.in_flight = 0
         """How many requests are under way."""
 
-        self._store: HistoryStore = MemoryStore() if store is None else store
+        self._store: Entries = MemoryEntries() if store is None else store
         self._observers = Observers(observers)
         self._metrics = metrics
         self._traffic = traffic
@@ -168,7 +169,7 @@ class ProxyApp:
             body,
             {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]},
             settings=self.config.settings,
-            store=self._store,
+            store=self._store.of(principal.tenant),
             scope=tools_of(principal),
             host=choice.address,
             owner=principal.name,
@@ -176,7 +177,7 @@ class ProxyApp:
             searches=upstream.searches,
             context_length=upstream.context_length,
             rounds_at_most=self.config.proxy.rounds - 1,
-            learning=self._learning,
+            learning=self._learning and self._learning.for_tenant(principal.tenant),
         )
 
     def told(self, record: RequestRecord, answers: Iterable[SearchRecord]) -> None:
@@ -326,7 +327,7 @@ class _Request:
 
     def _search(self, name: str, role: str | None, arguments: str, answer: Answer) -> SearchRecord:
         # A round's answers are made together; what one of them took is not known.
-        origin = Origin(self._principal.name)
+        origin = Origin(self._principal.name, tenant=self._principal.tenant)
         found = answer_record(answer, name, role, arguments, origin, 0.0)
         return replace(found, at=self._at)
 
@@ -373,6 +374,7 @@ class _Request:
             cached_tokens=report.usage.cached,
             completion_tokens=report.usage.completion,
             error=error,
+            tenant=self._principal.tenant,
         )
         self._app.told(record, [self._search(*answered) for answered in report.answers])
         traffic = self._app.traffic

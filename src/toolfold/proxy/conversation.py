@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from toolfold._json_values import compact_bytes, parse
-from toolfold.session import SentArray, Session
-from toolfold.tool import Json, is_array, is_object
+from toolfold.session import Session
+from toolfold.store.session_bytes import session_fields, session_of
+from toolfold.tool import Json, is_array
 
 __all__ = ["FoldedConversation", "conversation_key", "sample_of"]
 
@@ -50,7 +51,8 @@ class FoldedConversation:
 
     def dump(self) -> bytes:
         """Return it as a store keeps it."""
-        session = _written(self.session)
+        # What was in vain in one request says nothing of the next.
+        session = session_fields(replace(self.session, fruitless=0))
         return compact_bytes([_VERSION, self.prefix, self.ours, session, self.sample])
 
     @classmethod
@@ -61,8 +63,8 @@ class FoldedConversation:
             if not is_array(value) or value[0] != _VERSION:
                 return None
             ours, sample = (tuple(map(str, value[place])) for place in (2, 4))
-            return cls(str(value[1]), ours, _session(value[3]), sample)
-        except (ValueError, RecursionError, KeyError, TypeError, IndexError):
+            return cls(str(value[1]), ours, session_of(value[3]), sample)
+        except (ValueError, RecursionError, KeyError, TypeError, IndexError, AttributeError):
             return None
 
 
@@ -87,49 +89,3 @@ def conversation_key(begins: str, headers: Mapping[str, str], named: Json = None
     names.append(named if isinstance(named, str) else "")
     whole = "\0".join(("conversation", begins, *names)).encode("utf-8", "surrogatepass")
     return hashlib.sha256(whole).hexdigest()
-
-
-def _written(session: Session) -> Json:
-    sent = session.sent
-    return {
-        "revealed": session.revealed,
-        "defined": session.defined,
-        "bridged": session.bridged,
-        "breaks": session.breaks,
-        "refused": session.refused,
-        "sent": None
-        if sent is None
-        else {
-            "api": sent.api,
-            "strategy": sent.strategy,
-            "digest": sent.digest,
-            "records": sent.records,
-            "deferred": sorted(sent.deferred),
-            "guidance": sent.guidance,
-        },
-    }
-
-
-def _session(value: Json) -> Session:
-    sent = value["sent"]
-    return Session(
-        revealed=tuple(map(str, value["revealed"])),
-        defined=_pairs(value["defined"]),
-        bridged=bool(value["bridged"]),
-        breaks=int(value["breaks"]),
-        refused=tuple(map(str, value["refused"])),
-        sent=SentArray(
-            str(sent["api"]),
-            str(sent["strategy"]),
-            str(sent["digest"]),
-            _pairs(sent["records"]),
-            frozenset(map(str, sent["deferred"])),
-            str(sent["guidance"]),
-        )
-        if is_object(sent)
-        else None,
-    )
-
-
-def _pairs(value: Json) -> tuple[tuple[str, str], ...]:
-    return tuple((str(one), str(other)) for one, other in value)

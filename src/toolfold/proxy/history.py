@@ -21,8 +21,8 @@ from toolfold.proxy.conversation import FoldedConversation, conversation_key
 from toolfold.proxy.dialects.dialect import ClientTurn, Dialect
 from toolfold.proxy.json_spans import Edit, Element, without
 from toolfold.proxy.request import ProxiedRequest
-from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.turns import KeptTurn
+from toolfold.store.store import Entries
 from toolfold.strategy import FoundForm
 from toolfold.tool import Json, is_array
 
@@ -58,7 +58,7 @@ class History:
         self,
         dialect: Dialect,
         request: ProxiedRequest,
-        store: HistoryStore,
+        store: Entries,
         owner: str,
         headers: Mapping[str, str],
     ) -> None:
@@ -178,14 +178,14 @@ class History:
 
     def has_note(self, place: int) -> bool:
         """Whether a note is kept for a place, of whatever tools."""
-        return self._store.get(self._note_key(place)) is not None
+        return self._note_key(place) in self._found
 
     def note(self, place: int, is_there: Callable[[str], bool]) -> str | None:
         """Return the note that is kept for a place; None where a tool that it names is not there.
 
         Conversations that begin the same may have other tools, and another scope.
         """
-        kept = self._store.get(self._note_key(place))
+        kept = self._found.get(self._note_key(place))
         try:
             value = None if kept is None else parse(kept)
         except (ValueError, RecursionError):
@@ -199,11 +199,14 @@ class History:
         It knows of all calls of a turn, and the client only of those that it was handed.
         """
         given: set[str] = set()
+        called: list[tuple[Element, str, str]] = []
         for place, item in enumerate(self._request.items):
             call_id = item.value.get("call_id")
-            if not isinstance(call_id, str) or call_id in given or not _STRONG_ID.match(call_id):
-                continue
-            kept = self._store.get(self._call_key(call_id, self._digests[place]))
+            if isinstance(call_id, str) and _STRONG_ID.match(call_id):
+                called.append((item, call_id, self._call_key(call_id, self._digests[place])))
+        all_kept = self._store.get_all([key for _, _, key in called])
+        for item, call_id, key in called:
+            kept = all_kept.get(key) if call_id not in given else None
             found = None if kept is None else KeptTurn.load(kept)
             if found is not None:
                 given.update(other for other, _, _ in found.calls)
@@ -211,16 +214,27 @@ class History:
                     yield Edit(item.start, item.start, answer + self._request.separator)
 
     def _kept(self, turn: ClientTurn) -> KeptTurn | None:
-        before = self._digests[turn.first]
-        if not turn.calls:
-            kept = self._store.get(self._text_key(turn.text, before))
-            return None if kept is None else KeptTurn.load(kept)
-        for call_id, _, _ in turn.calls:
-            kept = self._store.get(self._call_key(call_id, before))
+        for key in self._keys(turn):
+            kept = self._found.get(key)
             found = None if kept is None else KeptTurn.load(kept)
             if found is not None:
                 return found
         return None
+
+    @cached_property
+    def _found(self) -> Mapping[str, bytes]:
+        """All that is kept of the conversation's turns and notes, asked for at once."""
+        keys = {key for turn in self._turns for key in self._keys(turn)}
+        keys.update(map(self._note_key, range(1, len(self._digests))))
+        return self._store.get_all(keys)
+
+    def _keys(self, turn: ClientTurn) -> Iterator[str]:
+        """Yield what a turn may be kept under."""
+        before = self._digests[turn.first]
+        if not turn.calls:
+            yield self._text_key(turn.text, before)
+        for call_id, _, _ in turn.calls:
+            yield self._call_key(call_id, before)
 
     def _chain(self, end: int) -> list[str]:
         """Return, for every place up to one, a digest of what stands before it."""

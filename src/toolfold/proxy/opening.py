@@ -24,7 +24,6 @@ from toolfold.proxy.offered import Lowered, name_of, without_name
 from toolfold.proxy.prefetch import Notes, notes_for, take_no_notes, takes_notes
 from toolfold.proxy.recovery import Recovery
 from toolfold.proxy.request import ProxiedRequest
-from toolfold.proxy.store import HistoryStore
 from toolfold.proxy.threads import (
     begins_thread,
     continues_thread,
@@ -33,6 +32,7 @@ from toolfold.proxy.threads import (
 )
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.settings import Settings
+from toolfold.store.store import Entries
 
 __all__ = ["DIALECTS", "open_exchange"]
 
@@ -56,7 +56,7 @@ def open_exchange(
     headers: Mapping[str, str],
     *,
     settings: Settings,
-    store: HistoryStore,
+    store: Entries,
     scope: Scope = EVERYTHING,
     host: str = "",
     owner: str = "",
@@ -108,7 +108,7 @@ class _Opening:
     body: bytes
     headers: Mapping[str, str]
     settings: Settings
-    store: HistoryStore
+    store: Entries
     scope: Scope
     host: str
     owner: str

@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Spread = Callable[[Floats], tuple[float, float]]
 
-__all__ = ["Near", "Spread", "Vectors", "best_places", "spread_of"]
+__all__ = ["LEADING", "SHORTLIST", "Near", "Spread", "Vectors", "best_places", "spread_of"]
 
 LARGE = 12_000
 """From how many tools on a first look is worth its while."""
 
-_LEADING = 64
-_SHORTLIST = 200
+LEADING = 64
+"""How many dimensions the first look takes."""
+
+SHORTLIST = 200
+"""How many tools it leaves."""
+
 _BLOCK = 512
 _SAMPLED = 1_024
 
@@ -58,7 +62,7 @@ class Vectors:
         self._all = spread
         self._size = len(matrix)
         self._looks_twice = self._size >= LARGE
-        dimensions = _LEADING if self._looks_twice else matrix.shape[1]
+        dimensions = LEADING if self._looks_twice else matrix.shape[1]
         self._blocks = [
             np.ascontiguousarray(matrix[i : i + _BLOCK, :dimensions].T)
             for i in range(0, self._size, _BLOCK)
@@ -76,7 +80,7 @@ class Vectors:
         """Return the `k` nearest of the first query and the `k_more` nearest of each other."""
         import numpy as np
 
-        dimensions = _LEADING if self._looks_twice else queries.shape[1]
+        dimensions = LEADING if self._looks_twice else queries.shape[1]
         leading = np.ascontiguousarray(queries[:, :dimensions])
         scores = np.empty((len(queries), self._size), dtype=np.float32)
         for i, block in enumerate(self._blocks):
@@ -84,7 +88,7 @@ class Vectors:
         found: list[NDArray[np.intp]] = []
         best = np.empty(len(queries), dtype=np.float32)
         for i, query in enumerate(queries):
-            places = best_places(scores[i], _SHORTLIST if self._looks_twice else k)
+            places = best_places(scores[i], SHORTLIST if self._looks_twice else k)
             values = self._matrix[places] @ query if self._looks_twice else scores[i][places]
             best[i] = values.max()
             wanted = k_more if i else k

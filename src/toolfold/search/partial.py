@@ -22,7 +22,7 @@ from toolfold.search._scorer import scorer
 from toolfold.search._sources import SOURCES_AT_MOST
 from toolfold.search._spelling import Spelling
 from toolfold.search._text import raw_words, stem
-from toolfold.search._vectors import Vectors, spread_of
+from toolfold.search._vectors import LEADING, SHORTLIST, Vectors, spread_of
 from toolfold.search.hybrid import CANDIDATES, CLAUSE_CANDIDATES, HybridSearcher
 from toolfold.search.lexical import K1, Words, WordStatistics, frequencies, query_terms
 from toolfold.search.ranker import Match
@@ -38,13 +38,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELD_COUNT",
+    "SHORTLIST",
     "AllTools",
     "AskedText",
     "ToolEntry",
     "asked",
+    "compares_sources",
     "dimensions",
     "entries",
     "impacts",
+    "leading",
     "matches",
     "name_terms",
     "version",
@@ -172,6 +175,16 @@ def impacts(documents: Sequence[Document], lengths: NDArray[np.float64]) -> list
     return own
 
 
+def compares_sources(count: int) -> bool:
+    """Whether so many sources are compared with a request: one is not, and very many are not."""
+    return 2 <= count <= SOURCES_AT_MOST
+
+
+def leading(vector: Floats) -> Floats:
+    """Return the part of a vector that a first look at many tools takes."""
+    return vector[:LEADING]
+
+
 def name_terms(name: str) -> set[str]:
     """Return the terms of a name."""
     return {stem(word) for word in raw_words(name)}
@@ -229,7 +242,7 @@ class _ProposedSources:
         self._whole = whole
         self._names = sorted(set(sources))
         self.numbers: NDArray[np.intp] | None = None
-        if 2 <= whole.source_count <= SOURCES_AT_MOST:
+        if compares_sources(whole.source_count):
             places = {name: i for i, name in enumerate(self._names)}
             self.numbers = np.array([places[name] for name in sources], dtype=np.intp)
 

@@ -267,16 +267,14 @@ def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
 def _audit(config: GatewayConfig) -> Generator[tuple[Observer, ...]]:
     """Write the call down where those of clients are written down."""
     from toolfold.redact import Redactor
-    from toolfold.serve.observe.audit import AuditLog
+    from toolfold.serve.observe.opened_audit import audit_of
 
-    if config.serve.audit_file is None:
-        yield ()
-        return
-    audit = AuditLog(config.serve.audit_file, Redactor(config.secrets))
+    audit = audit_of(config.serve, Redactor(config.secrets))
     try:
-        yield (audit,)
+        yield (audit,) if audit is not None else ()
     finally:
-        audit.close()
+        if audit is not None:
+            audit.close()
 
 
 @asynccontextmanager

@@ -34,6 +34,7 @@ from toolfold.serve.mcp._descriptors import divert
 from toolfold.serve.observe.audit import AuditLog
 from toolfold.serve.observe.logs import LogFormat, start_logs
 from toolfold.serve.observe.metrics import Metrics
+from toolfold.serve.observe.opened_audit import audit_of
 from toolfold.serve.observe.status_screen import LiveStatus, StatusLog
 from toolfold.sources.function_modules import load_functions
 from toolfold.sources.mcp._manifests import Manifests
@@ -159,15 +160,14 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
         _log.warning("%s", note)
     for source in sources:
         _tell_loaded(source)
-    audit = None
-    if config.serve.audit_file is not None:
-        audit = AuditLog(config.serve.audit_file, redactor)
+    audit = audit_of(config.serve, redactor)
     serve = config.serve
     memory = open_memory(
         config.settings.memory,
         serve.state_folder,
         has_tokens=bool(serve.tokens),
         redactor=redactor,
+        database=store_of(serve).database,
     )
     try:
         yield _Process(redactor, audit, sources, memory)
@@ -250,6 +250,7 @@ async def _made(
             raise MissingExtraError("`toolfold serve`", "mcp") from None
         raise
     from toolfold.serve.replica.membership import Membership
+    from toolfold.serve.replica.shared_sessions import SharedSessions
     from toolfold.serve.trust.store import FILE_NAME as TRUST_FILE
     from toolfold.serve.trust.store import TrustStore
     from toolfold.serve.trust.verdicts import Trust
@@ -277,6 +278,7 @@ async def _made(
         auth=signer(config.serve.state_folder),
         spans=spans,
         placements=None if once is None else once.placement,
+        sessions=SharedSessions.of(store_of(config.serve)),
     )
     decided = asyncio.Event()
     if once is not None:

@@ -19,7 +19,6 @@ from mcp_types import INVALID_PARAMS
 
 from toolfold import prompts
 from toolfold._bounds import one_line
-from toolfold._memo import Memo
 from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
@@ -31,8 +30,14 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
-from toolfold.serve.catalog.views import View, Views
+from toolfold.serve.catalog.views import View, Views, foldings
 from toolfold.serve.doors import Door
+from toolfold.serve.mcp._bounded_results import (
+    bounded_contents,
+    bounded_messages,
+    bounded_result,
+    limit_of,
+)
 from toolfold.serve.mcp._fetches import recorded
 from toolfold.serve.mcp._parking import Parking, is_continuation
 from toolfold.serve.mcp._progress import ProgressReports
@@ -41,12 +46,15 @@ from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
 from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.narrowing import Narrowing
 from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
-from toolfold.session import SessionStore
+from toolfold.serve.replica.shared_sessions import OwnSessions, Sessions
+from toolfold.session import Session
 from toolfold.sources.calls import PendingCall
 from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
+from toolfold.sources.openapi import OpenAPISource
 from toolfold.sources.source import Source
 from toolfold.tool import Json, is_object
 from toolfold.wire.write import served_as
@@ -85,6 +93,7 @@ class Gateway:
         spans: Makes OpenTelemetry's spans.
         memory: What searches led to: it learns from all that is called.
         placements: Says of a server where it runs, where that is one replica of several.
+        sessions: What conversations have done so far; by default known to this process alone.
 
     Raises:
         ConfigError: Two sources, or a source and a server, have one name.
@@ -104,10 +113,11 @@ class Gateway:
         spans: Spans | None = None,
         memory: Memory | None = None,
         placements: Callable[[Server], Placement | None] | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
-        self.config, self._scope, self._folding = config, scope, config.folding
+        self.config, self._scope = config, scope
+        self._narrowing = Narrowing(config, scope)
         self.trust = trust
-        self._narrowed: Memo[Principal, Principal] = Memo(1024)
         serve = config.serve
         self.others = OtherSources(sources, trust)
         self.observers = Observers((*observers, *learning(memory)))
@@ -132,17 +142,17 @@ class Gateway:
             manifests=manifests,
             children=children,
             auth=auth,
-            reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
+            reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
             placements=placements,
         )
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"
             raise ConfigError(clash, hint="give each a name of its own")
-        self.views = Views(self.pool, self._folding, serve.context_length)
+        self.views = Views(self.pool, foldings(config))
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
-        self.sessions = SessionStore()
+        self.sessions: Sessions = OwnSessions() if sessions is None else sessions
         self.parking = Parking()
         self.membership: Membership | None = None
         """What is shared with other replicas; None where there are none."""
@@ -159,17 +169,21 @@ class Gateway:
         self._telling = asyncio.create_task(self._tell_unmatched())
         return self
 
-    def adopt(self, config: GatewayConfig) -> None:
+    def adopt(self, config: GatewayConfig, apis: Mapping[str, OpenAPISource] | None = None) -> None:
         """Go on with another configuration; what is the same in it is not touched.
 
         Args:
             config: The configuration, as `taken_up` makes it of what was read.
+            apis: Those of its APIs that are new, or another than before.
         """
         serve = config.serve
-        self.config, self._folding = config, config.folding
+        self.config, self._narrowing = config, Narrowing(config, self._scope)
         self._approval.mode = serve.destructive
-        self.views.fold_by(self._folding, serve.context_length)
+        self.views.fold_by(foldings(config))
         self.pool.wait_for(serve.folded_wait)
+        self.pool.have_others(
+            self.others.have(config.apis, apis or {}, self.pool.room, serve.drain)
+        )
         self.pool.have(config.servers, serve.drain)
         self.pool.say_changed()
 
@@ -187,11 +201,8 @@ class Gateway:
         await self.others.__aexit__()
 
     def narrowed(self, principal: Principal) -> Principal:
-        """Return a principal within what exists for anybody at all."""
-        if self._scope.holds_everything:
-            return principal
-        scope = principal.scope.also(self._scope)
-        return self._narrowed.get_or(principal, lambda: replace(principal, scope=scope))
+        """Return a principal within its profile, and within what exists for anybody at all."""
+        return self._narrowing.of(principal)
 
     async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
@@ -200,7 +211,7 @@ class Gateway:
 
     def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now, as a principal may know of them."""
-        applied = self._folding.applied
+        applied = self.views.folding(principal).settings.applied
         return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
 
     async def _tell_fold(self) -> None:
@@ -212,7 +223,7 @@ class Gateway:
 
     async def _tell_unmatched(self) -> None:
         await self.pool.all_settled()
-        tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
+        tell_unmatched(self.config, self._scope, self.pool, self.offers)
 
     # ---- tools
 
@@ -228,7 +239,8 @@ class Gateway:
         """
         wait = self.config.serve.plain_wait
         view = await self.views.awaited(principal, wait, remembers=remembers)
-        return await view.listed(self.sessions.get(key)), view.digest
+        session = await self.sessions.begun(key, principal.tenant) if remembers else Session()
+        return await view.listed(session), view.digest
 
     async def call_tool(
         self,
@@ -264,25 +276,25 @@ class Gateway:
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, "a call needs a `name`")
         if self.calls.is_closing:
-            origin = Origin(principal.name, caller.key)
+            origin = _origin(principal, caller)
             self._dispatch.rejected(name, params.get("arguments"), prompts.STOPPING, origin)
             raise StoppingError
         view = self.views.ready(principal, remembers=remembers)
         view = view or await self.view(principal, remembers=remembers)
-        session = self.sessions.get(caller.key)
+        sessions, key = self.sessions, caller.key
+        session = await sessions.begun(key, principal.tenant) if remembers else Session()
         resolved = await self._dispatch.resolve(
             view.folded,
             name,
             params.get("arguments"),
             session=session,
-            origin=Origin(principal.name, caller.key),
+            origin=_origin(principal, caller),
             absent=self.absent(principal),
         )
         # Another call of this client may have ended meanwhile: what it revealed stays.
-        before = self.sessions.get(caller.key)
-        after = before.joined(session, resolved.session)
-        if after != before:
-            self.sessions.put(caller.key, after)
+        before = after = session
+        if remembers:
+            before, after = await sessions.joined(key, session, resolved.session, principal.tenant)
         if isinstance(resolved, Invocation):
             return await self._invoke(resolved, caller, principal, view, params)
         if view.reveals and after.revealed != before.revealed:
@@ -305,7 +317,8 @@ class Gateway:
         room = self.pool.room(located.source)
         own = located.tool
         listed = own if own.name == tool.name else served_as(own, tool.name)
-        if room is not None and self._folding.applied(listed) != tool:
+        applied = self.views.folding(principal).settings.applied
+        if room is not None and applied(listed) != tool:
             # It became another tool since it was listed.
             gone = prompts.not_available(tool.shown_name, ())
             return self._rejected(invocation, caller, principal, gone)
@@ -316,6 +329,7 @@ class Gateway:
             "revealed" if is_revealed and invocation.via == "direct" else invocation.via,
             agent=principal.name,
             session=caller.key,
+            tenant=principal.tenant,
         )
 
         async def work(relayed: RelayedCall) -> dict[str, Json]:
@@ -331,10 +345,10 @@ class Gateway:
             if isinstance(done.error, MCPError):
                 raise done.error
             raw = done.output.raw
-            if raw is None:
-                return output_result(done.output)
-            self.offers.note_links(located.source.name, raw)
-            return raw
+            if raw is not None:
+                self.offers.note_links(located.source.name, raw)
+            result = output_result(done.output) if raw is None else raw
+            return bounded_result(result, limit_of(located.source, self.config.serve), call)
 
         asks = self._approval.wants(tool)
         return await self._conduct(caller, params, located.source, work, asks=asks)
@@ -343,7 +357,7 @@ class Gateway:
         self, invocation: Invocation, caller: Caller, principal: Principal, text: str
     ) -> dict[str, Json]:
         """Answer a call that nobody runs, and have that recorded."""
-        origin = Origin(principal.name, caller.key)
+        origin = _origin(principal, caller)
         self._dispatch.rejected(invocation.tool.name, invocation.arguments, text, origin)
         return text_result(text, is_error=True)
 
@@ -440,7 +454,9 @@ class Gateway:
 
         async def work(call: RelayedCall) -> dict[str, Json]:
             with as_errors():
-                return await upstream.forward(method, request, call, again=True)
+                result = await upstream.forward(method, request, call, again=True)
+            bounded = bounded_contents if method == "resources/read" else bounded_messages
+            return bounded(result, limit_of(upstream, self.config.serve))
 
         return await self._conduct(caller, params, upstream, work)
 
@@ -487,6 +503,10 @@ class Gateway:
         """Let go of what is kept of a conversation, its own servers with it."""
         self.sessions.forget(key)
         await self.pool.forget(key)
+
+
+def _origin(principal: Principal, caller: Caller) -> Origin:
+    return Origin(principal.name, caller.key, tenant=principal.tenant)
 
 
 def _may_ask(source: Source) -> bool:

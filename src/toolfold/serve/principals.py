@@ -64,6 +64,21 @@ class Principal:
     tenant: str = DEFAULT_TENANT
     """Whose it is, among those who share a deployment."""
 
+    profile: str = ""
+    """The profile that it asks under; empty where it asks under none."""
+
+    profiles: frozenset[str] | None = None
+    """The profiles that it may ask under, and no others; None where it may ask anywhere."""
+
+    @property
+    def whose(self) -> str:
+        """Names whose a conversation is: what begins under one profile goes on under no other."""
+        return f"{self.name}\0{self.profile}" if self.profile else self.name
+
+    def may_ask_under(self, profile: str) -> bool:
+        """Whether it may ask under a profile; an empty name is none."""
+        return self.profiles is None or profile in self.profiles
+
     def admits(self, tool: Tool) -> bool:
         """Whether the tool exists for this principal."""
         return (tool.is_read_only or not self.read_only) and tool in self.scope
@@ -244,8 +259,9 @@ def _principal(token: Token, settings: ServeSettings) -> Principal:
         scope,
         read_only=token.read_only or settings.read_only,
         rate_limit=settings.rate_limit if token.rate_limit is None else token.rate_limit,
-        watches=scope.holds_everything and not token.read_only,
+        watches=scope.holds_everything and not token.read_only and token.profiles is None,
         tenant=token.tenant,
+        profiles=None if token.profiles is None else frozenset(token.profiles),
     )
 
 

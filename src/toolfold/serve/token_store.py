@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["NOBODYS", "KeptToken", "TokenStore", "new_token", "with_kept_tokens"]
 
 VERSION = 1
+LIMITED_VERSION = 2
+"""Of a file with a token that is limited to profiles: who does not know of them refuses it."""
 FILE_NAME = "tokens.json"
 _PREFIX = "tf_"
 NOBODYS = Token("(revoked)", sha256="0" * 64, allow=())
@@ -50,6 +52,9 @@ class KeptToken:
     revoked: float | None = None
     """When it was revoked; None while it counts."""
 
+    profiles: tuple[str, ...] | None = None
+    """The profiles under which it may ask, and nowhere else; None where it may ask anywhere."""
+
     @property
     def token(self) -> Token:
         """It, as the settings have it."""
@@ -60,6 +65,7 @@ class KeptToken:
             deny=self.deny,
             read_only=self.read_only,
             tenant=self.tenant,
+            profiles=self.profiles,
         )
 
 
@@ -127,7 +133,7 @@ class TokenStore:
     def _update(self, change: Callable[[tuple[KeptToken, ...]], tuple[KeptToken, ...]]) -> None:
         def changed(content: bytes | None) -> bytes:
             kept = change(self._read(content))
-            return compact_bytes({"version": VERSION, "tokens": kept}) + b"\n"
+            return compact_bytes({"version": _version(kept), "tokens": kept}) + b"\n"
 
         try:
             self._documents.update(FILE_NAME, changed)
@@ -171,14 +177,18 @@ def with_kept_tokens(config: GatewayConfig) -> GatewayConfig:
     return replace(config, serve=replace(config.serve, tokens=tokens or (NOBODYS,)))
 
 
+def _version(kept: tuple[KeptToken, ...]) -> int:
+    return VERSION if all(each.profiles is None for each in kept) else LIMITED_VERSION
+
+
 def digest_of(token: str) -> str:
     """Return the digest by which a token is kept."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _tokens(document: Json) -> tuple[KeptToken, ...]:
-    if not is_object(document) or document.get("version") != VERSION:
-        raise ValueError(f"it is not of version {VERSION}")
+    if not is_object(document) or document.get("version") not in (VERSION, LIMITED_VERSION):
+        raise ValueError(f"it is not of version {VERSION} or {LIMITED_VERSION}")
     found = document["tokens"]
     if not is_array(found):
         raise TypeError("its tokens are no list")
@@ -188,7 +198,7 @@ def _tokens(document: Json) -> tuple[KeptToken, ...]:
 def _kept(value: Json) -> KeptToken:
     if not is_object(value):
         raise TypeError("a token in it is no object")
-    revoked = value["revoked"]
+    revoked, profiles = value["revoked"], value.get("profiles")
     kept = KeptToken(
         str(value["name"]),
         str(value["sha256"]),
@@ -198,6 +208,7 @@ def _kept(value: Json) -> KeptToken:
         value["read_only"] is True,
         str(value.get("tenant", "default")),
         None if revoked is None else float(revoked),
+        None if profiles is None else tuple(map(str, profiles)),
     )
     try:
         assert kept.token

@@ -30,7 +30,10 @@ OWN_FILE = "toolfold.yaml"
 """The file that is read where none is named and it exists."""
 
 _OWN_NAMES = (OWN_FILE, "toolfold.yml", "toolfold.json")
-_TOP_KEYS = ("tools", "serve", "proxy", "functions", "openapi", "mcpServers", "servers")
+_TOP_KEYS = (
+    *("tools", "serve", "profiles", "proxy", "functions", "openapi", "mcpServers", "servers"),
+)
+_PROFILE_KEYS = ("servers", "allow", "deny", "read_only", "context_length", "tools")
 _PASSED_OVER = ("$schema", "inputs")  # what editors put beside them
 _HERMES = frozenset(
     "_config_version model providers agent terminal toolsets platform_toolsets".split()
@@ -160,7 +163,9 @@ def read_top(path: Path, known: Mapping[str, str]) -> Top:
     )
     if not is_own:
         _refuse_near(path, keys, known, is_hermes=is_hermes)
-        return Top(_pairs(root, path, "the file", wanted=_TOP_KEYS), is_own)
+        theirs = () if _has_profiles(root) else ("profiles",)
+        wanted = tuple(key for key in _TOP_KEYS if key not in theirs)
+        return Top(_pairs(root, path, "the file", wanted=wanted), is_own)
     top = _pairs(root, path, "the file")
     for key in [key for key in top if key not in (*_TOP_KEYS, *_PASSED_OVER)]:
         hint = _right_place(key, known) or _meant(key) or suggestion(key, list(_TOP_KEYS))
@@ -184,8 +189,9 @@ def _refuse_near(
 
 
 def _meant(key: str) -> str | None:
-    # `proxies`, `openai` and the like are other programs' own words.
-    meant = nearly(key, [known for known in _TOP_KEYS if known not in ("proxy", "openapi")])
+    # `proxies`, `openai`, `profile` and the like are other programs' own words.
+    others = ("proxy", "openapi", "profiles")
+    meant = nearly(key, [known for known in _TOP_KEYS if known not in others])
     return f"did you mean `{meant}`?" if meant else None
 
 
@@ -209,6 +215,17 @@ def _has_block(root: Node, key: str) -> bool:
     """Whether a file holds a block; an OpenAPI document has its version under `openapi`."""
     pairs = root.value if _is_mapping(root) else ()
     return any(each.value == key and _is_mapping(value) for each, value in pairs)
+
+
+def _has_profiles(root: Node) -> bool:
+    """Whether what stands under `profiles` are ours: other programs have such a key, too."""
+    pairs = root.value if _is_mapping(root) else ()
+    found = [value for key, value in pairs if key.value == "profiles" and _is_mapping(value)]
+    profiles = [each for block in found for _, each in block.value]
+    return bool(profiles) and all(
+        _is_mapping(each) and any(key.value in _PROFILE_KEYS for key, _ in each.value)
+        for each in profiles
+    )
 
 
 def _root(path: Path) -> Node | None:

@@ -110,18 +110,26 @@ def _is_harmless(value: Any, item: Declared) -> bool:
     return value in (item.default, item.kind.false)
 
 
-def settings_in(block: Place | None, environ: Mapping[str, str], **arguments: Any) -> Settings:
+def settings_in(
+    block: Place | None,
+    environ: Mapping[str, str],
+    *,
+    within: Place | None = None,
+    **arguments: Any,
+) -> Settings:
     """Return the settings where the file's block is found already.
 
     Args:
         block: The block `tools.tool_search`, if there is one.
         environ: The environment.
+        within: Another block of the same file, for a part of it, that wins over the first.
         arguments: Settings by name. None stands for one that is not given.
 
     Raises:
         ConfigError: A key is unknown or a value cannot be used.
     """
-    layers = [_located(dict(_from_file(block)), block), dict(_from_environment(environ))]
+    layers = [_located(dict(_from_file(each)), each) for each in (block, within)]
+    layers.append(dict(_from_environment(environ)))
     layers.append({key: Given(v, "") for key, v in arguments.items() if v is not None})
     return _merged(layers)
 

@@ -6,16 +6,19 @@ meaning proposes some, and the index over words those with the rare words of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log1p
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from typing import TYPE_CHECKING, Any
 
-from toolfold._json_values import compact_bytes
 from toolfold.scope import Scope
 from toolfold.search.lexical import WordStatistics
-from toolfold.search.partial import AllTools, AskedText, ToolEntry, asked, name_terms
-from toolfold.shared._rows import entry_of, sparse, term_number
+from toolfold.search.partial import (
+    AllTools,
+    AskedText,
+    ToolEntry,
+    compares_sources,
+    name_terms,
+)
+from toolfold.shared._engine import Engine, Holders
 from toolfold.shared._scopes import ScopeFilter, scope_filter
 
 if TYPE_CHECKING:
@@ -23,22 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
-__all__ = ["Proposal", "Statistics", "proposal", "reach", "statistics"]
+__all__ = ["Proposal", "Statistics", "lacks_indexes", "proposal", "reach", "statistics"]
 
 SCANNED_TO = 8_192
 """Up to so many tools all are looked through."""
-
-RARE_ROWS = 6_000
-"""So many tools are compared word by word in a large catalog, about: those with the rarest words
-of the request."""
-
-COMMON_ROWS = 200_000
-"""A word that more tools hold is looked for only together with others."""
-
-READINGS = 8
-"""How often a query is read anew because a reading asked for more words."""
-
-_EF_SEARCH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +94,16 @@ def statistics(
     return Statistics(row[0], row[1], _means(row[2], row[3]), vectors, moment, row[6])
 
 
+def lacks_indexes(connection: Connection[Any], tenant: str) -> bool:
+    """Whether a tenant's catalog is large, and there are no indexes to search it by."""
+    row = connection.execute(
+        "select size > %s and not toolfold.has_large_indexes() from toolfold.catalogs"
+        " where tenant = %s",
+        (SCANNED_TO, tenant),
+    ).fetchone()
+    return row is not None and row[0]
+
+
 def proposal(
     connection: Connection[Any], tenant: str, query: str, all_tools: Statistics, left: ScopeFilter
 ) -> Proposal | None:
@@ -110,10 +111,12 @@ def proposal(
     own = _restricted(connection, tenant, all_tools, left)
     if not own.size:
         return None
-    holders = _Holders(connection, tenant, left.sources)
+    holders = Holders(connection, tenant, left.sources, all_tools.source_count)
     texts = holders.read(query)
     is_small = own.size <= SCANNED_TO
-    engine = _Engine(connection, tenant, left, own.size)
+    engine = Engine(connection, tenant, left, own.size)
+    if not is_small:
+        engine.prepare()
     ids: set[int] = set()
     for text in texts:
         ids.update(engine.scanned(text, holders) if is_small else engine.indexed(text, holders))
@@ -123,19 +126,20 @@ def proposal(
     if not found:
         return None
     holders.learn({term for _, entry in found for term in name_terms(entry.name)})
-    if is_small:
-        own = engine.exact_spread(own, texts[0])
+    if is_small and (cosines := engine.cosines(texts[0])) is not None:
+        own = _spread_as(own, texts[0], *cosines)
     counts = {term: n for term, n in holders.known.items() if n}
     terms = {term for text in texts for term in text.terms}
     sources = sorted({entry.source for _, entry in found})
+    compares = compares_sources(own.source_count)
     whole = AllTools(
         WordStatistics(own.size, counts, own.mean_lengths),
         own.vector_sum,
         own.moment,
         own.source_count,
-        engine.source_means(sources),
-        engine.nearest_sources(texts),
-        engine.source_terms(sources, terms),
+        engine.source_means(sources) if compares else {},
+        engine.nearest_sources(texts) if compares else {},
+        engine.source_terms(sources, terms) if compares else {},
     )
     return Proposal([id for id, _ in found], [entry for _, entry in found], whole)
 
@@ -171,240 +175,23 @@ def _restricted(
     )
 
 
+def _spread_as(
+    own: Statistics, text: AskedText, size: int, total: float, square: float
+) -> Statistics:
+    """Return statistics that give a text the mean and deviation of these sums of its cosines."""
+    import numpy as np
+
+    vector = text.vector.astype(np.float64)
+    length = max(float(vector @ vector), 1e-9)
+    return replace(
+        own,
+        size=size,
+        vector_sum=vector * (total / length),
+        moment=np.outer(vector, vector) * (square / length**2),
+    )
+
+
 def _means(lengths: Any, filled: Any) -> NDArray[np.float64]:
     import numpy as np
 
     return np.maximum(np.array(lengths) / np.maximum(filled, 1), 1e-9)
-
-
-class _Holders:
-    """How many tools hold a term, asked for in as few questions as a query's reading takes."""
-
-    def __init__(self, connection: Connection[Any], tenant: str, sources: list[str] | None) -> None:
-        self._connection = connection
-        self._tenant = tenant
-        self._sources = sources
-        self.known: dict[str, int] = {}
-
-    def read(self, query: str) -> list[AskedText]:
-        """Return the texts of a query, read as all tools write their words."""
-        texts: list[AskedText] = []
-        for _ in range(READINGS):
-            missing: set[str] = set()
-
-            def is_held(term: str, missing: set[str] = missing) -> bool:
-                if term not in self.known:
-                    missing.add(term)
-                return self.known.get(term, 0) > 0
-
-            texts = asked(query, is_held)
-            missing |= {t for text in texts for t in text.terms if t not in self.known}
-            if not missing:
-                break
-            self.learn(missing)
-        return texts
-
-    def learn(self, terms: set[str]) -> None:
-        """Ask for terms that are not known."""
-        # PostgreSQL's text holds no zero.
-        wanted = sorted(t for t in terms if t not in self.known and "\0" not in t)
-        self.known.update(dict.fromkeys(terms - self.known.keys(), 0))
-        if not wanted:
-            return
-        if self._sources is None:
-            rows = self._connection.execute(
-                "select term, holders from toolfold.terms where tenant = %s and term = any(%s)",
-                (self._tenant, wanted),
-            )
-        else:
-            rows = self._connection.execute(
-                "select term, sum(holders)::int from toolfold.source_terms"
-                " where tenant = %s and term = any(%s) and source = any(%s) group by term",
-                (self._tenant, wanted, self._sources),
-            )
-        self.known.update(rows.fetchall())
-
-
-class _Engine:
-    """Asks the database for the tools that come into question."""
-
-    def __init__(
-        self, connection: Connection[Any], tenant: str, left: ScopeFilter, size: int
-    ) -> None:
-        self._connection = connection
-        self._tenant = tenant
-        self._sources = left.sources
-        self._scope = None if left.levels is None else compact_bytes(left.levels).decode()
-        self._size = size
-        self._where = "tenant = %(tenant)s and trusted"
-        if self._sources is not None:
-            self._where += " and source = any(%(sources)s)"
-        if self._scope is not None:
-            self._where += (
-                " and toolfold.in_scope(name, source, bare_name, toolset, has_own_name,"
-                " plain_name, plain_source, plain_bare_name, plain_toolset, %(scope)s::jsonb)"
-            )
-
-    def _ids(self, ordered: str, most: int, **values: Any) -> list[int]:
-        return [
-            row[0]
-            for row in self._execute(
-                f"select id from toolfold.tools where {self._where} {ordered} limit %(most)s",
-                most=most,
-                **values,
-            )
-        ]
-
-    def _execute(self, statement: str, **values: Any) -> list[Any]:
-        given = {"tenant": self._tenant, "sources": self._sources, "scope": self._scope}
-        fixed = cast("LiteralString", statement)  # made of the texts of this module alone
-        return self._connection.execute(fixed, given | values).fetchall()
-
-    def scanned(self, text: AskedText, holders: _Holders) -> list[int]:
-        """Return the nearest tools of all, by meaning and by words."""
-        from pgvector import HalfVector
-
-        near = self._ids(
-            "order by (vector <#> %(query)s) + 0, digest",
-            text.candidates,
-            query=HalfVector(text.vector),
-        )
-        worth = self._worth(text, holders)
-        if not worth:
-            return near
-        said = self._ids(
-            "and terms && %(terms)s order by words <#> %(query)s, digest",
-            text.candidates,
-            terms=[term_number(self._tenant, term) for term in worth],
-            query=sparse(self._tenant, worth),
-        )
-        return near + said
-
-    def indexed(self, text: AskedText, holders: _Holders) -> list[int]:
-        """Return near tools by the index over meaning, and those with the rare words."""
-        from pgvector import HalfVector
-
-        self._connection.execute(
-            "select set_config('hnsw.ef_search', %s, true),"
-            " set_config('hnsw.iterative_scan', 'relaxed_order', true)",
-            (str(_EF_SEARCH),),
-        )
-        near = self._ids(
-            "order by vector <#> %(query)s", text.candidates, query=HalfVector(text.vector)
-        )
-        worth = self._worth(text, holders)
-        if not worth:
-            return near
-        rare, together = self._chosen(worth, holders)
-        said = self._execute(
-            "select id from toolfold.by_words("
-            "%(query)s, %(any)s::int[], %(all)s::int[], %(sources)s, %(scope)s::jsonb, %(most)s)",
-            query=sparse(self._tenant, worth),
-            any=[term_number(self._tenant, term) for term in rare],
-            all=[term_number(self._tenant, term) for term in together] or None,
-            most=text.candidates,
-        )
-        return near + [row[0] for row in said]
-
-    def _worth(self, text: AskedText, holders: _Holders) -> dict[str, float]:
-        """Return the request's side of BM25: what each of its terms is worth where it stands."""
-        return {
-            term: weight * log1p((self._size - n + 0.5) / (n + 0.5))
-            for term, weight in text.terms.items()
-            if (n := holders.known.get(term, 0))
-        }
-
-    def _chosen(self, worth: dict[str, float], holders: _Holders) -> tuple[list[str], list[str]]:
-        """Return the rare terms, and the terms to be looked for together where none is rare."""
-        by_holders = sorted(worth, key=lambda term: holders.known[term])
-        rare: list[str] = []
-        rows = 0
-        for term in by_holders:
-            rows += holders.known[term]
-            if rows > RARE_ROWS and rare:
-                break
-            if holders.known[term] <= COMMON_ROWS:
-                rare.append(term)
-        said = [term for term in by_holders if term not in rare]
-        return rare, [] if rare and rows <= RARE_ROWS else [*rare, *said][:2]
-
-    def by_letters(self, query: str) -> list[int]:
-        """Return tools whose names hold the letters of a query, of which no word is known."""
-        # PostgreSQL's text holds no zero.
-        words = [w for w in query.lower().split() if len(w) > 3 and "\0" not in w][:4]
-        if not words:
-            return []
-        return self._ids("and lower(name) like any(%(words)s)", 40, words=[f"%{w}%" for w in words])
-
-    def entries(self, ids: Sequence[int]) -> list[tuple[int, ToolEntry]]:
-        """Return what search knows of some tools."""
-        rows = self._execute(
-            "select id, name, source, digest, document, term_count, vector"
-            " from toolfold.tools where id = any(%(ids)s) and tenant = %(tenant)s",
-            ids=list(ids),
-        )
-        return [(row[0], entry_of(*row[1:])) for row in rows]
-
-    def exact_spread(self, own: Statistics, text: AskedText) -> Statistics:
-        """Return statistics whose spread is that of a text over the tools of the scope."""
-        import numpy as np
-        from pgvector import HalfVector
-
-        if self._sources is None and self._scope is None:
-            return own
-        [(size, total, square)] = self._execute(
-            "select count(*), sum(c), sum(c * c) from (select -(vector <#> %(query)s) as c"
-            f" from toolfold.tools where {self._where}) as cosines",
-            query=HalfVector(text.vector),
-        )
-        if not size:
-            return own
-        vector = text.vector.astype(np.float64)
-        length = max(float(vector @ vector), 1e-9)
-        # Any sums will do that give this text its own mean and deviation.
-        return replace(
-            own,
-            size=size,
-            vector_sum=vector * (total / length),
-            moment=np.outer(vector, vector) * (square / length**2),
-        )
-
-    def source_means(self, sources: Sequence[str]) -> dict[str, Any]:
-        """Return the unit means of some sources."""
-        import numpy as np
-
-        rows = self._execute(
-            "select source, mean from toolfold.sources"
-            " where tenant = %(tenant)s and source = any(%(names)s)",
-            names=list(sources),
-        )
-        return {name: np.asarray(_array(mean), dtype=np.float32) for name, mean in rows}
-
-    def nearest_sources(self, texts: Sequence[AskedText]) -> dict[bytes, float]:
-        """Return the cosine of the nearest source, for each text."""
-        from pgvector import Vector
-
-        where = "tenant = %(tenant)s"
-        if self._sources is not None:
-            where += " and source = any(%(sources)s)"
-        return {
-            text.vector.tobytes(): self._execute(
-                f"select max(-(mean <#> %(query)s)) from toolfold.sources where {where}",
-                query=Vector(text.vector),
-            )[0][0]
-            for text in texts
-        }
-
-    def source_terms(self, sources: Sequence[str], terms: set[str]) -> dict[str, frozenset[str]]:
-        """Return which of some sources hold which terms."""
-        rows = self._execute(
-            "select term, array_agg(source) from toolfold.source_terms where tenant = %(tenant)s"
-            " and term = any(%(terms)s) and source = any(%(names)s) group by term",
-            terms=sorted(t for t in terms if "\0" not in t),
-            names=list(sources),
-        )
-        return {term: frozenset(names) for term, names in rows}
-
-
-def _array(value: Any) -> Any:
-    return value.to_numpy() if hasattr(value, "to_numpy") else value

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from toolfold._json_values import compact_bytes, parse
 from toolfold.scope import plain
 from toolfold.search.partial import ToolEntry
+from toolfold.shared._chosen_words import STRONG_FROM
 from toolfold.tool import Json, Policy, Tool
 
 if TYPE_CHECKING:
@@ -16,11 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "COPY_END",
+    "COPY_START",
     "TERM_NUMBERS",
+    "copied",
+    "definition_of",
     "entry_of",
     "is_storable",
-    "row_of",
     "sparse",
+    "strong_number",
     "term_number",
     "tool_of",
 ]
@@ -36,7 +44,21 @@ COLUMNS = (
     "plain_source", "plain_toolset", "plain_bare_name", "definition", "made_by", "term_count",
     "document", "vector", "words", "terms",
 )  # fmt: skip
-"""The columns of `toolfold.tools` that a push writes, in the order of `row_of`."""
+"""The columns of `toolfold.tools` that a push writes, in the order of `copied`."""
+
+COPY_START = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+"""What rows in PostgreSQL's binary format begin with."""
+
+COPY_END = b"\xff\xff"
+"""What they end with."""
+
+_TERMS_KEPT = 32_768
+"""Terms whose numbers are kept while tools are written: they say the same words over and over."""
+
+_FIELD_COUNT = struct.pack(">h", len(COLUMNS))
+_NULL = struct.pack(">i", -1)
+_INT4 = 23
+"""The number by which PostgreSQL knows the type of an array's elements."""
 
 
 def term_number(tenant: str, term: str) -> int:
@@ -47,12 +69,25 @@ def term_number(tenant: str, term: str) -> int:
     return zlib.crc32(f"{tenant}\0{term}".encode()) % (TERM_NUMBERS - 1) + 1
 
 
+def strong_number(tenant: str, term: str) -> int:
+    """Return the number of a term for tools of which it says much."""
+    return term_number(tenant, f"\0{term}")
+
+
+_kept_number = lru_cache(maxsize=_TERMS_KEPT)(term_number)
+_kept_strong_number = lru_cache(maxsize=_TERMS_KEPT)(strong_number)
+
+
 def sparse(tenant: str, worth: Mapping[str, float]) -> SparseVector:
     """Return terms with their worth as a sparse vector."""
+    return _sparse((term_number(tenant, term), value) for term, value in worth.items())
+
+
+def _sparse(worth: Iterable[tuple[int, float]]) -> SparseVector:
     from pgvector import SparseVector
 
-    numbers = {term_number(tenant, term) - 1: value for term, value in worth.items()}
-    return SparseVector(dict(list(numbers.items())[:_TERMS_AT_MOST]), TERM_NUMBERS)
+    numbers = islice({number - 1: value for number, value in worth}.items(), _TERMS_AT_MOST)
+    return SparseVector(dict(numbers), TERM_NUMBERS)
 
 
 def is_storable(tool: Tool) -> bool:
@@ -61,23 +96,44 @@ def is_storable(tool: Tool) -> bool:
     return not any("\0" in text or any("\ud800" <= c <= "\udfff" for c in text) for text in texts)
 
 
-def row_of(
+def copied(
     tenant: str, tool: Tool, entry: ToolEntry, worth: Mapping[str, float], made_by: str
-) -> Sequence[Any]:
-    """Return a tool's row."""
+) -> bytes:
+    """Return a tool's row in PostgreSQL's binary format."""
     from pgvector import HalfVector
 
     toolset, source = tool.toolset_name, tool.source or ""
-    return (
-        tenant, tool.name, source, tool.digest, toolset, tool.bare_name, bool(tool.own_name),
-        plain(tool.name), plain(source), None if toolset is None else plain(toolset),
-        plain(tool.bare_name), _definition(tool), made_by, len(entry.document.terms),
-        entry.packed(), HalfVector(entry.vector), sparse(tenant, worth),
-        [term_number(tenant, term) for term in worth],
+    terms = [_kept_number(tenant, term) for term in worth]
+    strong = [_kept_strong_number(tenant, t) for t, value in worth.items() if value >= STRONG_FROM]
+    values = (
+        tenant.encode(), tool.name.encode(), source.encode(), tool.digest.encode(),
+        None if toolset is None else toolset.encode(), tool.bare_name.encode(),
+        b"\1" if tool.own_name else b"\0", plain(tool.name).encode(), plain(source).encode(),
+        None if toolset is None else plain(toolset).encode(), plain(tool.bare_name).encode(),
+        definition_of(tool).encode(), made_by.encode(),
+        struct.pack(">i", len(entry.document.terms)), entry.packed(),
+        HalfVector(entry.vector).to_binary(),
+        _sparse(zip(terms, worth.values(), strict=True)).to_binary(), _array(terms + strong),
     )  # fmt: skip
+    parts = [_FIELD_COUNT]
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+        else:
+            parts += (struct.pack(">i", len(value)), value)
+    return b"".join(parts)
 
 
-def _definition(tool: Tool) -> str:
+def _array(numbers: list[int]) -> bytes:
+    """Return an array of four-byte numbers in PostgreSQL's binary format."""
+    if not numbers:
+        return struct.pack(">iii", 0, 0, _INT4)
+    pairs = [part for number in numbers for part in (4, number)]
+    return struct.pack(f">iiiii{len(pairs)}i", 1, 0, _INT4, len(numbers), 1, *pairs)
+
+
+def definition_of(tool: Tool) -> str:
+    """Return a tool as a text from which `tool_of` makes it again."""
     record: dict[str, Json] = {
         "name": tool.name,
         "description": tool.description,

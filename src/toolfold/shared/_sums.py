@@ -5,8 +5,8 @@ Sums can be added to and taken from, so a change costs what it changes and not t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 __all__ = ["SourceSums", "Sums", "apply"]
+
+_SEPARATOR = "\n"
+"""Stands between terms, which are words."""
 
 
 def _no_counts() -> NDArray[np.int64]:
@@ -32,6 +35,12 @@ def _no_vector() -> NDArray[np.float64]:
     return np.zeros(dimensions())
 
 
+def _no_moment() -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.zeros((dimensions(), dimensions()))
+
+
 @dataclass(slots=True)
 class SourceSums:
     """The sums of some tools, of one source or of all."""
@@ -42,17 +51,31 @@ class SourceSums:
     vectors: NDArray[np.float64] = field(default_factory=_no_vector)
     holders: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, entry: ToolEntry, sign: int) -> None:
-        """Add an entry, or take it away."""
+    def add(self, other: SourceSums) -> None:
+        """Add the sums of other tools."""
+        self.size += other.size
+        self.lengths += other.lengths
+        self.filled += other.filled
+        self.vectors += other.vectors
+        for term, count in other.holders.items():
+            self.holders[term] += count
+
+    @staticmethod
+    def of(entries: Sequence[ToolEntry], sign: int) -> SourceSums:
+        """Return the sums of some tools; those to take away where the sign is -1."""
         import numpy as np
 
-        own = np.array(entry.document.lengths, dtype=np.int64)
-        self.size += sign
-        self.lengths += sign * own
-        self.filled += sign * (own > 0)
-        self.vectors += sign * entry.vector.astype(np.float64)
-        for term in set(entry.document.terms):
-            self.holders[term] += sign
+        own = np.array([entry.document.lengths for entry in entries], dtype=np.int64)
+        vectors = np.stack([entry.vector for entry in entries])
+        holders = Counter(term for entry in entries for term in set(entry.document.terms))
+        if sign < 0:
+            holders = Counter({term: -count for term, count in holders.items()})
+        # Half-precision numbers add up exactly in double precision, in whatever order.
+        total = vectors.sum(axis=0, dtype=np.float64)
+        return SourceSums(
+            sign * len(entries), sign * own.sum(axis=0), sign * (own > 0).sum(axis=0),
+            sign * total, holders,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -60,20 +83,21 @@ class Sums:
     """What a push changes: the sums of what comes, less those of what goes."""
 
     sources: dict[str, SourceSums] = field(default_factory=dict[str, SourceSums])
-    moment: Any = None
+    moment: NDArray[np.float64] = field(default_factory=_no_moment)
 
-    def add(self, entries: Iterable[ToolEntry], sign: int = 1) -> None:
+    def add(self, entries: Sequence[ToolEntry], sign: int = 1) -> None:
         """Add entries, or take them away."""
         import numpy as np
 
-        entries = list(entries)
+        if not entries:
+            return
+        by_source: defaultdict[str, list[ToolEntry]] = defaultdict(list)
         for entry in entries:
-            self.sources.setdefault(entry.source, SourceSums()).add(entry, sign)
-        if self.moment is None:
-            self.moment = np.zeros((dimensions(), dimensions()))
-        if entries:
-            vectors = np.stack([entry.vector for entry in entries]).astype(np.float64)
-            self.moment += sign * (vectors.T @ vectors)
+            by_source[entry.source].append(entry)
+        for source, own in by_source.items():
+            self.sources.setdefault(source, SourceSums()).add(SourceSums.of(own, sign))
+        vectors = np.stack([entry.vector for entry in entries]).astype(np.float64)
+        self.moment += sign * (vectors.T @ vectors)
 
 
 def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
@@ -83,31 +107,8 @@ def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
     _apply_sources(connection, tenant, sums.sources)
     whole = SourceSums()
     for own in sums.sources.values():
-        whole.size += own.size
-        whole.lengths += own.lengths
-        whole.filled += own.filled
-        whole.vectors += own.vectors
-        whole.holders.update(own.holders)
-    by_source = [
-        (term, source, n)
-        for source, own in sums.sources.items()
-        for term, n in own.holders.items()
-        if n
-    ]
-    # In one order, so that two who change different catalogs never wait for each other.
-    by_source.sort()
-    _count(connection, tenant, by_source)
-    totals = sorted((term, n) for term, n in whole.holders.items() if n)
-    connection.execute(
-        "insert into toolfold.terms (tenant, term, holders)"
-        " select %s, * from unnest(%s::text[], %s::int[])"
-        " on conflict (tenant, term) do update set holders = terms.holders + excluded.holders",
-        (tenant, [t for t, _ in totals], [n for _, n in totals]),
-    )
-    connection.execute(
-        "delete from toolfold.terms where tenant = %s and term = any(%s) and holders <= 0",
-        (tenant, [t for t, n in totals if n < 0]),
-    )
+        whole.add(own)
+    _count(connection, tenant, whole.holders)
     row = connection.execute(
         "select lengths, filled, vector_sum, moment from toolfold.catalogs where tenant = %s",
         (tenant,),
@@ -129,22 +130,27 @@ def apply(connection: Connection[Any], tenant: str, sums: Sums) -> None:
     )
 
 
-def _count(
-    connection: Connection[Any], tenant: str, counts: Sequence[tuple[str, str, int]]
-) -> None:
+def _count(connection: Connection[Any], tenant: str, holders: Mapping[str, int]) -> None:
+    """Write how many tools hold a term."""
+    changed = {term: n for term, n in holders.items() if n}
+    if not changed:
+        return
+    counted = {"tenant": tenant, "terms": _SEPARATOR.join(changed)}
+    counted["counts"] = ",".join(map(str, changed.values()))
     connection.execute(
-        "insert into toolfold.source_terms (tenant, term, source, holders)"
-        " select %s, * from unnest(%s::text[], %s::text[], %s::int[])"
-        " on conflict (tenant, term, source)"
-        " do update set holders = source_terms.holders + excluded.holders",
-        (tenant, *([count[i] for count in counts] for i in range(3))),
+        "insert into toolfold.terms (tenant, term, holders)"
+        " select %(tenant)s, term, holders from unnest(string_to_array(%(terms)s, chr(10)),"
+        " string_to_array(%(counts)s, ',')::int[]) as counted (term, holders)"
+        ' order by term collate "C"'
+        " on conflict (tenant, term) do update set holders = terms.holders + excluded.holders",
+        counted,
     )
-    gone = [(term, source) for term, source, n in counts if n < 0]
-    connection.execute(
-        "delete from toolfold.source_terms s using unnest(%s::text[], %s::text[]) g (term, source)"
-        " where s.tenant = %s and s.term = g.term and s.source = g.source and s.holders <= 0",
-        ([term for term, _ in gone], [source for _, source in gone], tenant),
-    )
+    if any(n < 0 for n in changed.values()):
+        connection.execute(
+            "delete from toolfold.terms where tenant = %(tenant)s and holders <= 0"
+            " and term = any(string_to_array(%(terms)s, chr(10)))",
+            counted,
+        )
 
 
 def _apply_sources(
@@ -154,8 +160,10 @@ def _apply_sources(
     import numpy as np
     from pgvector import Vector
 
+    # Long lists go as one text each, which is far quicker to write and to read than an array.
     rows = connection.execute(
-        "select source, size, lengths, filled, vector_sum from toolfold.sources"
+        "select source, size, lengths, filled, vector_sum, array_to_string(terms, chr(10)),"
+        " array_to_string(holders, ',') from toolfold.sources"
         " where tenant = %s and source = any(%s)",
         (tenant, list(sources)),
     ).fetchall()
@@ -166,35 +174,50 @@ def _apply_sources(
         (tenant, list(sources)),
     ).fetchall()
     toolsets = dict(rows)
-    nothing = (0, [0] * FIELD_COUNT, [0] * FIELD_COUNT, np.zeros(dimensions()).tobytes())
+    nothing = (0, [0] * FIELD_COUNT, [0] * FIELD_COUNT, np.zeros(dimensions()).tobytes(), "", "")
     gone: list[str] = []
     written: list[tuple[Any, ...]] = []
     for source, own in sources.items():
-        size, lengths, filled, total = before.get(source, nothing)
+        size, lengths, filled, total, terms, holders = before.get(source, nothing)
         if size + own.size <= 0:
             gone.append(source)
             continue
         vectors = np.frombuffer(total) + own.vectors
         mean = vectors / max(float(np.linalg.norm(vectors)), 1e-6)
+        held = _held(terms, holders, own.holders)
         written.append((
             tenant, source, toolsets.get(source, []), size + own.size,
             _summed(lengths, own.lengths), _summed(filled, own.filled), vectors.tobytes(),
-            Vector(mean.astype(np.float32)),
+            Vector(mean.astype(np.float32)), _SEPARATOR.join(held),
+            ",".join(map(str, held.values())),
         ))  # fmt: skip
     if written:
         connection.cursor().executemany(
             "insert into toolfold.sources"
-            " (tenant, source, toolsets, size, lengths, filled, vector_sum, mean)"
-            " values (%s, %s, %s, %s, %s, %s, %s, %s)"
+            " (tenant, source, toolsets, size, lengths, filled, vector_sum, mean, terms, holders)"
+            " values (%s, %s, %s, %s, %s, %s, %s, %s, string_to_array(%s, chr(10)),"
+            " string_to_array(%s, ',')::int[])"
             " on conflict (tenant, source) do update set toolsets = excluded.toolsets,"
             " size = excluded.size, lengths = excluded.lengths, filled = excluded.filled,"
-            " vector_sum = excluded.vector_sum, mean = excluded.mean",
+            " vector_sum = excluded.vector_sum, mean = excluded.mean, terms = excluded.terms,"
+            " holders = excluded.holders",
             written,
         )
     if gone:
         connection.execute(
             "delete from toolfold.sources where tenant = %s and source = any(%s)", (tenant, gone)
         )
+
+
+def _held(terms: str, holders: str, change: Mapping[str, int]) -> dict[str, int]:
+    """Return how many tools hold each term, after a change."""
+    if not terms:
+        return {term: n for term, n in change.items() if n}
+    counts = map(int, holders.split(","))
+    held = dict(zip(terms.split(_SEPARATOR), counts, strict=True))
+    for term, n in change.items():
+        held[term] = held.get(term, 0) + n
+    return {term: n for term, n in held.items() if n}
 
 
 def _summed(before: Sequence[int], change: NDArray[np.int64]) -> list[int]:

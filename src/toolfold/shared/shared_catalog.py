@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.search.partial import matches
-from toolfold.shared._proposals import Statistics, proposal, reach, statistics
-from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
+from toolfold.shared._proposals import Statistics, lacks_indexes, proposal, reach, statistics
+from toolfold.shared._push import (
+    BATCH,
+    CatalogChanges,
+    PushBatch,
+    changes,
+    known_lengths,
+    new_or_changed,
+    prepared_ahead,
+    remove,
+    write,
+)
 from toolfold.shared._rows import is_storable, tool_of
 from toolfold.store.postgres.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
@@ -20,10 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pushed", "SharedCatalog", "SharedHit", "SharedSource"]
 
-BATCH = 500
-"""How many tools are written in one transaction."""
-
-PUSH_TIMEOUT = 600.0
+PUSH_TIMEOUT = 3_600.0
 """How long one statement of a push may take, in seconds: an index over a million takes its time."""
 
 CHANNEL = "toolfold_catalog"
@@ -56,6 +64,34 @@ class SharedSource(NamedTuple):
 
     name: str
     tools: int
+
+
+class _Tally:
+    """What a push has seen.
+
+    Args:
+        all: How many tools there are; 0 where that is not known.
+        keeps_names: Whether names and sources are kept.
+    """
+
+    def __init__(self, all: int, *, keeps_names: bool) -> None:
+        self.all = all
+        self.seen = 0
+        self.refused: list[str] = []
+        self.names: set[str] = set()
+        self.sources: set[str] = set()
+        self._keeps_names = keeps_names
+
+    def storable(self, tools: Sequence[Tool]) -> list[Tool]:
+        """Count tools, and return those that the database can hold."""
+        self.seen += len(tools)
+        found = [tool for tool in tools if is_storable(tool)]
+        if len(found) < len(tools):
+            self.refused += [tool.name for tool in tools if not is_storable(tool)]
+        if self._keeps_names:
+            self.names.update(tool.name for tool in found)
+            self.sources.update(tool.source or "" for tool in found)
+        return found
 
 
 class SharedCatalog:
@@ -166,26 +202,70 @@ class SharedCatalog:
         tools: Iterable[Tool],
         *,
         prune: bool = False,
+        workers: int = 1,
         progress: Callable[[int, int], None] = lambda done, all: None,
     ) -> Pushed:
         """Write tools: what is new or has another digest; the rest is not touched.
 
+        They are taken one by one and written some thousands at a time, so that a million need not
+        be held. Where one batch fails, those before it are written and nothing of it is.
+
         Args:
             tools: The tools.
             prune: Whether tools of the same sources that are not among them are taken out.
-            progress: Told how many of how many are written.
+            workers: How many processes prepare what is written; with one, a thread of this one.
+            progress: Told how many of how many are done; where their number is not known, of how
+                many so far.
         """
-        given = list(tools)
-        refused = tuple(tool.name for tool in given if not is_storable(tool))
-        found = self.diff(tool for tool in given if is_storable(tool))
-        wanted = [*found.added, *found.changed]
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
+        tally = _Tally(len(tools) if isinstance(tools, Sized) else 0, keeps_names=prune)
+        batches = self._batches(tools, tally)
+        written = added = 0
+        with prepared_ahead(self._tenant, batches, workers) as prepared:
+            for batch in prepared:
+                with self._changing() as connection:
+                    added += write(connection, self._tenant, batch)
+                written += len(batch.names)
+                progress(batch.seen, max(tally.all, tally.seen))
+        progress(tally.seen, max(tally.all, tally.seen))
+        self._index_if_large()
+        removed = self._prune(tally) if prune else 0
+        same = tally.seen - len(tally.refused) - written
+        return Pushed(added, written - added, same, removed, tuple(tally.refused))
+
+    def _batches(self, tools: Iterable[Tool], tally: _Tally) -> Iterator[PushBatch]:
+        """Yield those of some tools that are new or changed, some thousands at a time."""
+        wanted: list[Tool] = []
+        given = iter(tools)
+        lengths = None
+        while some := list(islice(given, BATCH)):
+            storable = tally.storable(some)
+            with self._database.transaction(reads_only=True) as connection:
+                wanted += new_or_changed(connection, self._tenant, storable)
+                lengths = known_lengths(connection, self._tenant)
+            if len(wanted) >= BATCH:
+                yield PushBatch(wanted, lengths, tally.seen)
+                wanted = []
+        if wanted:
+            yield PushBatch(wanted, lengths, tally.seen)
+
+    def _prune(self, tally: _Tally) -> int:
+        """Take out the tools of the pushed sources that were not among those pushed."""
+        with self._database.transaction(reads_only=True) as connection:
+            rows = connection.execute(
+                "select name from toolfold.tools where tenant = %s and source = any(%s)",
+                (self._tenant, sorted(tally.sources)),
+            ).fetchall()
+        gone = sorted({row[0] for row in rows} - tally.names)
+        parts = [gone[i : i + BATCH] for i in range(0, len(gone), BATCH)]
+        return sum(self.remove(part) for part in parts)
+
+    def _index_if_large(self) -> None:
+        """Build the indexes that large catalogs are searched by, once one is large."""
+        with self._database.transaction(reads_only=True) as connection:
+            is_missing = lacks_indexes(connection, self._tenant)
+        if is_missing:
             with self._changing() as connection:
-                push_batch(connection, self._tenant, batch)
-            progress(start + len(batch), len(wanted))
-        removed = self.remove(found.gone) if prune and found.gone else 0
-        return Pushed(len(found.added), len(found.changed), found.same, removed, refused)
+                connection.execute("select toolfold.build_large_indexes()")
 
     def remove(self, names: Sequence[str]) -> int:
         """Take tools out by name, and return how many there were."""

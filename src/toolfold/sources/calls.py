@@ -54,6 +54,9 @@ class PendingCall:
     only where somebody says yes: `Approvals` asks, a hook of the host's own returns
     `call.approved()`."""
 
+    tenant: str = "default"
+    """Whose agent it is, among those who share a deployment."""
+
     client: object = field(default=None, repr=False, compare=False)
     """The client behind the door, for sources and hooks that can ask it something."""
 

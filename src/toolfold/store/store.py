@@ -1,17 +1,21 @@
 """What is kept for longer than a process lives, or for several: as small as it can be said.
 
 A file on one machine and a row in PostgreSQL are both a `Documents`; whoever keeps approvals,
-tokens or what servers listed knows that and no more.
+tokens or what servers listed knows that and no more. What may be lost at any time, such as the
+hidden turns of a conversation, is an entry of `Entries`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Protocol
 
 from toolfold.errors import ToolfoldError
 
-__all__ = ["Documents", "Rewrite", "Signature", "StoreAwayError"]
+__all__ = ["DEFAULT_TENANT", "Documents", "Entries", "Rewrite", "Signature", "StoreAwayError"]
+
+DEFAULT_TENANT = "default"
+"""Whose something is where nobody says."""
 
 Signature = Hashable | None
 """Changes whenever a document is replaced; None where there is none."""
@@ -58,4 +62,31 @@ class Documents(Protocol):
 
     def put(self, name: str, content: bytes) -> None:
         """Replace a document, whatever it holds. It may be lost where the power goes."""
+        ...
+
+
+class Entries(Protocol):
+    """Bytes under keys, each of which may be lost at any time: whoever asks does without.
+
+    Safe to share between threads; nothing is raised for what is lost or cannot be kept.
+    """
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under a key, or None."""
+        ...
+
+    def get_all(self, keys: Collection[str]) -> Mapping[str, bytes]:
+        """Return what is kept under some keys, as far as anything is."""
+        ...
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep something under a key, in place of what was there."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Let go of what is kept under a key."""
+        ...
+
+    def of(self, tenant: str) -> Entries:
+        """Return the entries of a tenant, who sees no others."""
         ...

@@ -18,11 +18,17 @@ class CallRoom:
         self._turns = asyncio.Semaphore(at_most)
         self.running = 0
         """How many run now."""
+        self.idle = asyncio.Event()
+        """Set while none runs."""
+        self.idle.set()
 
     async def __aenter__(self) -> None:
         await self._turns.acquire()
         self.running += 1
+        self.idle.clear()
 
     async def __aexit__(self, *_: object) -> None:
         self.running -= 1
+        if not self.running:
+            self.idle.set()
         self._turns.release()

@@ -106,7 +106,8 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._others = {source.name: source for source in sources}
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
-        self._unlisten: list[Callable[[], None]] = []
+        self._parallel = parallel
+        self._unlisten: dict[str, Callable[[], None]] = {}
         check_names(servers, self._others)
         self.servers = ServerSet(
             servers,
@@ -131,8 +132,8 @@ class Pool:
         """Start all servers, all at once."""
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        for name, source in self._others.items():
-            self._unlisten.append(source.on_change(partial(self._source_changed, name)))
+        for source in self._others.values():
+            self._listen(source)
         self.servers.run()
         self._merge()
         for upstream in self.upstreams.values():
@@ -146,7 +147,7 @@ class Pool:
         """End all servers, all at once."""
         self._loop = None
         while self._unlisten:
-            self._unlisten.pop()()
+            self._unlisten.popitem()[1]()
         if self._telling is not None:
             self._telling.cancel()
             self._save(self._changed)
@@ -350,6 +351,29 @@ class Pool:
         """
         check_names(servers, self._others)
         return self._changed_to(self.servers.have(servers, seconds))
+
+    def have_others(self, sources: Sequence[Source]) -> None:
+        """Have these sources beside the servers from now on; one that is the same stays.
+
+        Args:
+            sources: The sources, in the order in which their tools appear.
+        """
+        before, self._others = self._others, {source.name: source for source in sources}
+        gone = [name for name, source in before.items() if self._others.get(name) is not source]
+        for name in gone:
+            del self._rooms[name]
+            if name in self._unlisten:
+                self._unlisten.pop(name)()
+        new = [source for source in sources if source.name not in self._rooms]
+        for source in new:
+            self._rooms[source.name] = CallRoom(self._parallel)
+            self._listen(source)
+        if gone or new:
+            self._merge()
+            self._tell("tools", *gone, *(source.name for source in new))
+
+    def _listen(self, source: Source) -> None:
+        self._unlisten[source.name] = source.on_change(partial(self._source_changed, source.name))
 
     def wait_for(self, seconds: float) -> None:
         """Have first lists wait so long for servers that are still starting."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from toolfold import prompts
 from toolfold._memo import Memo
@@ -23,7 +24,10 @@ from toolfold.session import Session
 from toolfold.settings import Settings
 from toolfold.tool import Json, Tool, canonical, is_object
 
-__all__ = ["View", "Views"]
+if TYPE_CHECKING:
+    from toolfold.config.gateway_config import GatewayConfig
+
+__all__ = ["Folding", "View", "Views", "foldings"]
 
 _VIEWS_AT_MOST = 64
 _OPEN = {"anthropic/alwaysLoad": True}
@@ -60,28 +64,52 @@ class View:
         return strategy is not None and strategy.reveals
 
 
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How to fold, for everybody or under one profile."""
+
+    settings: Settings
+    context_length: int
+    """The window that the gate reckons with."""
+
+
+def foldings(config: GatewayConfig) -> dict[str, Folding]:
+    """Return how to fold by profile; under no name, where there is none."""
+    own = config.serve.context_length
+    found = {"": Folding(config.folding, own)}
+    for profile in config.profiles:
+        length = profile.context_length or own
+        found[profile.name] = Folding(config.folding_under(profile), length)
+    return found
+
+
+_Key: TypeAlias = "tuple[Scope, bool, bool, Folding]"
+
+
 class Views:
     """Makes views, and keeps them as long as they are right.
 
     Args:
         pool: The servers.
-        settings: How to fold.
-        context_length: The window that the gate reckons with.
+        by_profile: How to fold under each profile; under no name, where there is none.
     """
 
-    def __init__(self, pool: Pool, settings: Settings, context_length: int) -> None:
+    def __init__(self, pool: Pool, by_profile: Mapping[str, Folding]) -> None:
         self._pool = pool
-        self._settings = settings
-        self._context_length = context_length
-        self._views: Memo[tuple[Scope, bool, bool], View] = Memo(_VIEWS_AT_MOST)
+        self._by_profile = by_profile
+        self._views: Memo[_Key, View] = Memo(_VIEWS_AT_MOST)
         self._making = asyncio.Lock()
 
-    def fold_by(self, settings: Settings, context_length: int) -> None:
+    def fold_by(self, by_profile: Mapping[str, Folding]) -> None:
         """Fold otherwise from now on."""
-        if (settings, context_length) != (self._settings, self._context_length):
-            self._settings = settings
-            self._context_length = context_length
+        if by_profile != self._by_profile:
+            self._by_profile = by_profile
             self._views = Memo(_VIEWS_AT_MOST)
+
+    def folding(self, principal: Principal) -> Folding:
+        """Return how to fold for a principal."""
+        # Where its profile is gone, nothing exists for it: how to fold that is all the same.
+        return self._by_profile.get(principal.profile) or self._by_profile[""]
 
     def ready(self, principal: Principal, *, remembers: bool = True) -> View | None:
         """Return a principal's view, where it is made already."""
@@ -89,8 +117,11 @@ class Views:
             usual = self.ready(principal)
             if usual is None or not usual.reveals:
                 return usual
-        view = self._views.get((principal.scope, principal.read_only, remembers))
+        view = self._views.get(self._key(principal, remembers))
         return view if view is not None and view.stock is self._pool.stock else None
+
+    def _key(self, principal: Principal, remembers: bool) -> _Key:
+        return principal.scope, principal.read_only, remembers, self.folding(principal)
 
     async def of(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees now.
@@ -105,13 +136,13 @@ class Views:
             return view
         if not remembers and not (await self.of(principal)).reveals:
             return await self.of(principal)
-        key = (principal.scope, principal.read_only, remembers)
         async with self._making:
             while (view := self.ready(principal, remembers=remembers)) is None:
                 stock, views = self._pool.stock, self._views
-                folding = (
-                    self._settings if remembers else replace(self._settings, strategy="bridge")
-                )
+                key, folding = self._key(principal, remembers), self.folding(principal)
+                if not remembers:
+                    bridged = replace(folding.settings, strategy="bridge")
+                    folding = replace(folding, settings=bridged)
                 made = await asyncio.to_thread(self._made, principal, stock, folding)
                 views.put(key, made)  # those of other settings are kept no more
             return view
@@ -132,7 +163,8 @@ class Views:
         await self._pool.settled(wait)
         return await self.of(principal, remembers=remembers)
 
-    def _made(self, principal: Principal, stock: Stock, settings: Settings) -> View:
+    def _made(self, principal: Principal, stock: Stock, folding: Folding) -> View:
+        settings = folding.settings
         tools = [
             tool
             # What the host says of a tool wins over what its server says, before anyone judges.
@@ -145,7 +177,7 @@ class Views:
             tools,
             core=[tool.name for tool in tools if tool.name in stock.core],
             configured=self._pool.names,
-            context_length=self._context_length,
+            context_length=folding.context_length,
             settings=settings,
             shape="mcp",
         )

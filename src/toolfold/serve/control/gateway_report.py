@@ -91,9 +91,17 @@ class GatewayReport:
             "folded": _folding(tally.fold),
             "servers": self.servers(),
             "left_out": list(gateway.config.disabled),
+            "profiles": self._profiles(),
             "functions": [self._other(name, tools) for name, tools in gateway.pool.others.items()],
             **self._more(),
         }
+
+    def _profiles(self) -> list[Json]:
+        asking = Counter(client.admitted.profile for client in self._gateway.clients)
+        return [
+            {"name": profile.name, "clients": asking[profile.name]}
+            for profile in self._gateway.config.profiles
+        ]
 
     def servers(self) -> list[Json]:
         """Return how the servers stand, those that are turned off, too."""

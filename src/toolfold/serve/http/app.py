@@ -1,5 +1,7 @@
 """The gateway as an ASGI application: `/mcp` behind the door, and what is beside it.
 
+Each profile has a path of its own below it, `/mcp/NAME`.
+
 `/healthz` and `/readyz` say to everybody whether it stands and takes requests, `/metrics` names
 all there is to those who may know it, and `/admin/VERB` is the admin's, where there is one.
 """
@@ -18,7 +20,7 @@ from starlette.routing import Route
 
 from toolfold.serve.http.admin import admin_route
 from toolfold.serve.http.conversations import ConversationDoor
-from toolfold.serve.http.customs import Customs, McpCustoms
+from toolfold.serve.http.customs import MCP_PATH, Customs, McpCustoms
 from toolfold.serve.http.events import ResumableSessions
 from toolfold.serve.http.gateway_door import GatewayDoor
 from toolfold.serve.http.guard import Guard
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from toolfold.serve.gateway import Gateway
 
 __all__ = ["make_app"]
-
-PATH = "/mcp"
 
 
 def make_app(
@@ -83,7 +83,8 @@ def make_app(
     )
     inner = Starlette(
         routes=[
-            Route(PATH, StreamableHTTPASGIApp(sessions)),
+            Route(MCP_PATH, StreamableHTTPASGIApp(sessions)),
+            Route(f"{MCP_PATH}/{{profile}}", StreamableHTTPASGIApp(sessions)),
             Route(Customs.health_path, health),
             Route(Customs.metrics_path, measured),
             Route(McpCustoms.ready_path, ready),
@@ -105,6 +106,7 @@ def make_app(
         host,
         refused=refused,
         is_closing=lambda: gateway.calls.is_closing,
+        profiles=frozenset(profile.name for profile in gateway.config.profiles),
     )
     gateway.doors.append(GatewayDoor(gateway, guard, sessions, door, host))
     return guard

@@ -21,16 +21,16 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from toolfold.serve.http.customs import App, AsgiScope, Send
+from toolfold.serve.http.customs import App, AsgiScope, Gone, Send
 from toolfold.serve.http.rate_limit import Receive
 from toolfold.serve.http.request_headers import headers_of
-from toolfold.serve.principals import principal_of
+from toolfold.serve.principals import Principal, principal_of
 
 __all__ = ["HEADER", "ConversationDoor", "HttpConversation", "Kept", "conversation_of"]
 
@@ -81,6 +81,7 @@ class Kept(Protocol):
 @dataclass(slots=True)
 class _Entry:
     owner: str
+    profile: str
     busy: int
     last: float
     is_known: bool
@@ -131,30 +132,32 @@ class ConversationDoor:
         if scope["type"] != "http" or not _is_modern(scope):
             await self._app(scope, receive, send)
             return
-        owner = principal_of(scope).name
+        principal = principal_of(scope)
+        owner, whose = principal.name, principal.whose
         named = headers_of(scope, HEADER.encode())
         if named and (len(named) > 1 or not _NAME.match(named[0])):
             await self._refuse(send, 400, "conversation", _BAD_NAME)
             return
         cookie = f"{HEADER}-{(scope.get('server') or (None, 0))[1]}"
-        found = self._named(owner, named[0]) if named else self._returned(scope, owner, cookie)
+        found = self._named(whose, named[0]) if named else self._returned(scope, whose, cookie)
         conversation = found or HttpConversation(_new_key())
         if not self._make_room(owner, conversation.key):
             await self._refuse(send, 429, "sessions", "too many sessions\n")
             return
         scope[_KEY] = conversation
         if found is None:
-            given = self._signed(owner, conversation.key)
-            send = _setting(send, cookie, given, is_secure=scope.get("scheme") == "https")
-        self._enter(owner, conversation)
+            given, is_secure = self._signed(whose, conversation.key), scope.get("scheme") == "https"
+            send = _setting(send, cookie, given, principal.profile, is_secure=is_secure)
+        self._enter(principal, conversation)
         try:
             await self._app(scope, receive, send)
         finally:
             self._leave(conversation.key)
 
-    def drop(self, owners: Collection[str]) -> None:
+    def drop(self, is_gone: Gone) -> None:
         """Let go of the conversations of those who are let in no more."""
-        for key in [key for key, entry in self._entries.items() if entry.owner in owners]:
+        gone = [k for k, each in self._entries.items() if is_gone(each.owner, each.profile)]
+        for key in gone:
             if self._entries[key].busy:
                 self._entries[key].is_known = False  # its request is being ended
             else:
@@ -162,20 +165,20 @@ class ConversationDoor:
 
     # ---- who it is
 
-    def _named(self, owner: str, name: str) -> HttpConversation:
-        digest = hashlib.sha256(f"{owner}\0{name}".encode()).hexdigest()
+    def _named(self, whose: str, name: str) -> HttpConversation:
+        digest = hashlib.sha256(f"{whose}\0{name}".encode()).hexdigest()
         return HttpConversation(f"2026:{digest[:32]}", is_known=True)
 
-    def _returned(self, scope: AsgiScope, owner: str, cookie: str) -> HttpConversation | None:
+    def _returned(self, scope: AsgiScope, whose: str, cookie: str) -> HttpConversation | None:
         """Return the conversation of a cookie, where we made it for this very principal."""
         for value in _cookies(headers_of(scope, b"cookie"), cookie):
             key = value.rpartition(".")[0]
-            if hmac.compare_digest(value.encode(), self._signed(owner, key).encode()):
+            if hmac.compare_digest(value.encode(), self._signed(whose, key).encode()):
                 return HttpConversation(key, is_known=True)
         return None
 
-    def _signed(self, owner: str, key: str) -> str:
-        mac = hmac.new(self._secret, f"{owner}\0{key}".encode(), "sha256").hexdigest()
+    def _signed(self, whose: str, key: str) -> str:
+        mac = hmac.new(self._secret, f"{whose}\0{key}".encode(), "sha256").hexdigest()
         return f"{key}.{mac}"
 
     # ---- how many, and for how long
@@ -207,11 +210,12 @@ class ConversationDoor:
         if len(unclaimed) >= UNCLAIMED_AT_MOST:
             self._drop(min(unclaimed)[1])
 
-    def _enter(self, owner: str, conversation: HttpConversation) -> None:
+    def _enter(self, principal: Principal, conversation: HttpConversation) -> None:
         entry = self._entries.get(conversation.key)
         if entry is None:
-            entry = self._entries[conversation.key] = _Entry(owner, 0, 0.0, False)
-            self._owned[owner] += 1
+            entry = _Entry(principal.name, principal.profile, 0, 0.0, False)
+            self._entries[conversation.key] = entry
+            self._owned[principal.name] += 1
         entry.busy += 1
         entry.is_known = entry.is_known or conversation.is_known
 
@@ -278,9 +282,10 @@ def _cookies(headers: Iterable[str], name: str) -> list[str]:
     return [value.strip('"') for key, _, value in pairs if key == name]
 
 
-def _setting(send: Send, name: str, value: str, *, is_secure: bool) -> Send:
-    """Return a `send` that gives the client its cookie."""
-    flags = f"Path=/mcp; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
+def _setting(send: Send, name: str, value: str, profile: str, *, is_secure: bool) -> Send:
+    """Return a `send` that gives the client its cookie, for the path that it asks at."""
+    path = f"/mcp/{profile}" if profile else "/mcp"
+    flags = f"Path={path}; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
     cookie = (b"set-cookie", f"{name}={value}; {flags}".encode())
 
     async def send_with_cookie(message: MutableMapping[str, Any]) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from typing import Any
 
+from toolfold.config.served_profiles import is_profile_name
 from toolfold.serve.http.rate_limit import Message, Receive
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import Principal
 
-__all__ = ["App", "AsgiScope", "Customs", "Header", "McpCustoms", "Send"]
+__all__ = ["MCP_PATH", "App", "AsgiScope", "Customs", "Gone", "Header", "McpCustoms", "Send"]
 
 AsgiScope = MutableMapping[str, Any]
 """What ASGI says of a request."""
@@ -26,8 +27,18 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 """An ASGI application."""
 
+Gone = Callable[[str, str], bool]
+"""Says whether somebody, by name, is let in no more under a profile."""
+
 Header = tuple[bytes, bytes]
 """A header's name and value."""
+
+
+MCP_PATH = "/mcp"
+"""Where MCP is spoken; each profile has a path below it."""
+
+NO_PROFILE = "/"
+"""What no profile is named."""
 
 
 class Customs:
@@ -66,6 +77,10 @@ class Customs:
     def is_public(self, scope: AsgiScope) -> bool:
         """Whether a request needs no token, once its host and its page are those of this door."""
         return False
+
+    def profile(self, scope: AsgiScope) -> str | None:
+        """Return the profile that a request is for; none of it empty, None where there are none."""
+        return None
 
     def tokens(self, scope: AsgiScope) -> Iterable[str]:
         """Yield what a request carries where a token may be."""
@@ -113,13 +128,28 @@ class McpCustoms(Customs):
     )
     shown_headers = b"mcp-session-id, www-authenticate, retry-after"
 
+    def profile(self, scope: AsgiScope) -> str | None:
+        """Return the profile whose path a request is for, by the address as it was written.
+
+        What is below the path and can be no profile's is one that there never is.
+        """
+        path: str = scope["path"]
+        if path in (MCP_PATH, f"{MCP_PATH}/"):
+            return ""
+        if not path.startswith(f"{MCP_PATH}/"):
+            return None
+        name, raw = path.removeprefix(f"{MCP_PATH}/"), scope.get("raw_path")
+        # A proxy in front that has rules for paths reads them before they are decoded.
+        is_plain = raw is None or raw == path.encode()
+        return name if is_plain and is_profile_name(name) else NO_PROFILE
+
     def admit(self, scope: AsgiScope, principal: Principal) -> None:
         """Tell the protocol library who asks.
 
         With `user` set, it answers a session's id from another credential as if there were
         no such session.
         """
-        scope["user"] = _user(principal.name)
+        scope["user"] = _user(principal.name, principal.profile)
 
     def opens(self, scope: AsgiScope) -> bool:
         """Whether a request opens a session."""
@@ -140,9 +170,10 @@ class McpCustoms(Customs):
 
 
 @lru_cache(maxsize=1024)
-def _user(name: str) -> object:
+def _user(name: str, profile: str) -> object:
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
     from mcp.server.auth.provider import AccessToken
 
     # The library tells credentials apart by these names; the token itself goes no further.
-    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[], subject=name))
+    # So an id of a session that was opened under another profile is nobody's.
+    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[], subject=profile))

@@ -12,7 +12,6 @@ stream is closed likewise, and what the call comes to is kept here until the cli
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Collection
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -32,6 +31,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import JSONRPCMessage, RequestId
 
 from toolfold.dispatch.outputs import json_size
+from toolfold.serve.http.customs import Gone
 
 __all__ = ["EventRoom", "RequestStreams", "ResumableSessions", "SessionEvents"]
 
@@ -206,12 +206,12 @@ class ResumableSessions(StreamableHTTPSessionManager):
             transport._request_streams = RequestStreams(events)  # pyright: ignore[reportPrivateUsage]
         return transport
 
-    async def end(self, owners: Collection[str]) -> None:
+    async def end(self, is_gone: Gone) -> None:
         """End the sessions of some callers, who are let in no more."""
         theirs = [
             session
             for session, owner in self._session_owners.items()
-            if owner["client_id"] in owners
+            if is_gone(owner["client_id"], owner["subject"] or "")
         ]
         for session in theirs:
             transport = self._server_instances.get(session)

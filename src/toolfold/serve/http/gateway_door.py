@@ -1,7 +1,8 @@
 """The door of a gateway over HTTP while the configuration changes: whom it lets in from now on.
 
 Whose token is gone, or another, is let in no more, and what they have open ends at once:
-sessions, streams and requests under way. For everybody else nothing is interrupted.
+sessions, streams and requests under way. So does what is open under a profile that is gone, or
+that its token is no longer for. For everybody else nothing is interrupted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from toolfold.serve.http.conversations import ConversationDoor
@@ -56,20 +58,27 @@ class GatewayDoor:
         Raises:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
-        rules = DoorRules.of(config.serve, self._host, before=self._guard.rules)
+        profiles = frozenset(profile.name for profile in config.profiles)
+        rules = DoorRules.of(config.serve, self._host, before=self._guard.rules, profiles=profiles)
         return lambda: self._keep_to(rules)
 
     def _keep_to(self, rules: DoorRules) -> None:
         before, self._guard.rules = self._guard.rules, rules
         gone = rules.revoked(before)
+
+        def is_gone(name: str, profile: str) -> bool:
+            return name in gone or not rules.serves(name, profile)
+
         for client in self._gateway.clients:
-            principal = rules.principal(client.principal.name)
-            if principal is not None and client.principal.name not in gone:
-                client.principal = self._gateway.narrowed(principal)
+            old = client.admitted
+            principal = rules.principal(old.name)
+            if principal is not None and old.name not in gone:
+                client.admitted = replace(principal, profile=old.profile)
+            client.principal = self._gateway.narrowed(client.admitted)
         if gone:
             _log.info("let in no more: %s", ", ".join(sorted(gone)))
-            self._guard.end(gone)
-            self._conversations.drop(gone)
-            task = asyncio.get_running_loop().create_task(self._sessions.end(gone))
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+        self._guard.end(is_gone)
+        self._conversations.drop(is_gone)
+        task = asyncio.get_running_loop().create_task(self._sessions.end(is_gone))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)

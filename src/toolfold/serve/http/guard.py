@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
@@ -27,6 +27,7 @@ from toolfold.serve.http.customs import (
     App,
     AsgiScope,
     Customs,
+    Gone,
     McpCustoms,
     Send,
 )
@@ -39,6 +40,7 @@ from toolfold.serve.http.rate_limit import (
     TooLargeError,
     burst_of,
     read_within,
+    shared_rates,
 )
 from toolfold.serve.http.refusal import RefusedError as _Refusal
 from toolfold.serve.http.request_headers import headers_of
@@ -94,6 +96,9 @@ class DoorRules:
     admin: TokenTable | None = None
     """Knows the admin by their token; None where there is none."""
 
+    profiles: frozenset[str] = frozenset()
+    """The profiles that there are, each at a path of its own."""
+
     @classmethod
     def of(
         cls,
@@ -101,6 +106,7 @@ class DoorRules:
         host: str,
         block: str = "serve",
         before: DoorRules | None = None,
+        profiles: frozenset[str] = frozenset(),
     ) -> DoorRules:
         """Return what the settings say, for a door at a host; an issuer is that of the start.
 
@@ -119,7 +125,25 @@ class DoorRules:
             settings.body_limit,
             settings.request_timeout,
             admin_table(settings),
+            profiles,
         )
+
+    def under(self, profile: str, principal: Principal) -> Principal:
+        """Return somebody who asks under a profile.
+
+        Raises:
+            RefusedError: There is none of that name, or it is not for them: the same for both.
+        """
+        known = not profile or profile in self.profiles
+        if not known or not principal.may_ask_under(profile):
+            raise _Refusal(404, "path", "not found")
+        return replace(principal, profile=profile) if profile else principal
+
+    def serves(self, name: str, profile: str) -> bool:
+        """Whether somebody may still ask under a profile, as far as their name says."""
+        owner = self.principal(name)
+        is_there = not profile or profile in self.profiles
+        return is_there and (owner is None or owner.may_ask_under(profile))
 
     def principal(self, name: str) -> Principal | None:
         """Return who has a name here, if anybody."""
@@ -153,6 +177,7 @@ class Guard:
         is_closing: Whether nobody new is let in, because the gateway is stopping.
         customs: What the door has of its own.
         admin: Knows the admin by their token; None where there is none.
+        profiles: The profiles that there are.
     """
 
     def __init__(
@@ -172,10 +197,13 @@ class Guard:
         is_closing: Callable[[], bool] = lambda: False,
         customs: Customs | None = None,
         admin: TokenTable | None = None,
+        profiles: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._customs = customs or McpCustoms()
-        self.rules = DoorRules(doorkeeper, hosts, origins, local, body_limit, patience, admin)
+        self.rules = DoorRules(
+            doorkeeper, hosts, origins, local, body_limit, patience, admin, profiles
+        )
         """Whom it lets in from now on."""
         self._presence = presence or Presence()
         self._rates = rates or Rates()
@@ -197,6 +225,7 @@ class Guard:
         refused: Callable[[str], None] = lambda reason: None,
         is_closing: Callable[[], bool] = lambda: False,
         customs: Customs | None = None,
+        profiles: frozenset[str] = frozenset(),
     ) -> Guard:
         """Return the door that the settings describe, for a gateway bound to `host`.
 
@@ -204,7 +233,7 @@ class Guard:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
         customs = customs or McpCustoms()
-        rules = DoorRules.of(settings, host, customs.block)
+        rules = DoorRules.of(settings, host, customs.block, profiles=profiles)
         return cls(
             app,
             rules.doorkeeper,
@@ -219,11 +248,12 @@ class Guard:
                 sessions=settings.max_sessions,
                 idle=settings.session_idle,
             ),
-            shared_rates=_shared_rates(settings),
+            shared_rates=shared_rates(settings),
             refused=refused,
             is_closing=is_closing,
             customs=customs,
             admin=rules.admin,
+            profiles=rules.profiles,
         )
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -251,6 +281,9 @@ class Guard:
                 await _respond(send, 200, *page)
                 return
             principal = await self._check_caller(scope)
+            profile = self._customs.profile(scope)
+            if profile is not None:
+                principal = self.rules.under(profile, principal)
             bind(scope, principal)
             self._customs.admit(scope, principal)
             self._check_closing(scope)
@@ -262,7 +295,7 @@ class Guard:
             body, headers = self._customs.refusal(scope, refusal.status, refusal.text)
             await _respond(send, refusal.status, body, (*headers, *refusal.headers))
         else:
-            await self._serve(scope, receive, status.noting(send, visit), status)
+            await self._serve(scope, receive, status.noting(send, visit, principal), status)
         finally:
             if visit is not None:
                 is_over = status.code == 404 or (
@@ -274,8 +307,9 @@ class Guard:
         """Pass a request on; one that outlasts the gateway ends with it, and in order."""
         task = asyncio.current_task()
         assert task is not None
-        owner = principal_of(scope).name
-        self._under_way[task] = _UnderWay(owner, self._customs.is_stream(scope))
+        owner = principal_of(scope)
+        is_stream = self._customs.is_stream(scope)
+        self._under_way[task] = _UnderWay(owner.name, owner.profile, is_stream)
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
@@ -292,10 +326,10 @@ class Guard:
             del self._under_way[task]
             self._ended.discard(task)
 
-    def end(self, names: Collection[str]) -> None:
+    def end(self, is_gone: Gone) -> None:
         """End the requests of some callers, who are let in no more; their streams, too."""
         for task, work in self._under_way.items():
-            if work.owner in names:
+            if is_gone(work.owner, work.profile):
                 self._ended.add(task)
                 task.cancel()
 
@@ -397,7 +431,7 @@ class Guard:
     def _check_presence(self, scope: AsgiScope, principal: Principal) -> Visit:
         """Refuse a request of somebody who has too many under way, or too many sessions."""
         named = headers_of(scope, b"mcp-session-id")
-        own = named[0] if named else None
+        own = _session_key(principal, named[0]) if named else None
         try:
             return self._presence.enter(principal.name, own, opens=self._customs.opens(scope))
         except TooManyError as error:
@@ -414,7 +448,8 @@ class Guard:
             return principal
         if self.rules.doorkeeper.oauth is None:
             raise _Refusal(401, "token", "a token is needed", ((b"www-authenticate", b"Bearer"),))
-        return await self.rules.doorkeeper.oauth.admit(tokens)
+        profile = self._customs.profile(scope) or ""
+        return await self.rules.doorkeeper.oauth.admit(tokens, profile)
 
     async def _check_body(self, scope: AsgiScope, receive: Receive) -> Receive:
         """Refuse a request that is too long."""
@@ -445,21 +480,11 @@ def _check_wait(wait: int) -> None:
         raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
 
 
-def _shared_rates(settings: ServeSettings) -> SharedRates | None:
-    """Return what counts requests over all replicas, where there is a store that they share."""
-    if settings.store_address is None:
-        return None
-    from toolfold.config.opened_store import store_of
-    from toolfold.store.postgres.rates import PostgresRates
-
-    database = store_of(settings).database
-    return None if database is None else PostgresRates(database)
-
-
 class _UnderWay(NamedTuple):
     """A request that is being served."""
 
     owner: str
+    profile: str
     is_stream: bool
 
 
@@ -470,19 +495,25 @@ class _Status:
         self.code = 0
         self.is_whole = False
 
-    def noting(self, send: Send, visit: Visit) -> Send:
+    def noting(self, send: Send, visit: Visit, principal: Principal) -> Send:
         """Return a `send` that takes note of the answer."""
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.code = message["status"]
                 own = [v for k, v in message.get("headers", ()) if k.lower() == b"mcp-session-id"]
-                visit.answered(self.code, own[0].decode("latin-1") if own else None)
+                session = _session_key(principal, own[0].decode("latin-1")) if own else None
+                visit.answered(self.code, session)
             elif message["type"] == "http.response.body":
                 self.is_whole = not message.get("more_body")
             await send(message)
 
         return noted
+
+
+def _session_key(principal: Principal, session: str) -> str:
+    """Name a session: its id means nothing under another profile than its own."""
+    return f"{principal.profile}/{session}" if principal.profile else session
 
 
 def _for_page(send: Send, origin: str, shown: bytes) -> Send:

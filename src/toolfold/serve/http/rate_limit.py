@@ -11,7 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from toolfold.config.serve_settings import ServeSettings
 
 __all__ = [
     "Bucket",
@@ -22,6 +25,7 @@ __all__ = [
     "TooLargeError",
     "burst_of",
     "read_within",
+    "shared_rates",
 ]
 
 Message = MutableMapping[str, Any]
@@ -129,6 +133,17 @@ class Rates:
         now = self._clock()
         kept = {name: bucket for name, bucket in self._buckets.items() if not bucket.is_full(now)}
         self._buckets = kept
+
+
+def shared_rates(settings: ServeSettings) -> SharedRates | None:
+    """Return what counts requests over all replicas, where there is a store that they share."""
+    if settings.store_address is None:
+        return None
+    from toolfold.config.opened_store import store_of
+    from toolfold.store.postgres.rates import PostgresRates
+
+    database = store_of(settings).database
+    return None if database is None else PostgresRates(database)
 
 
 async def read_within(receive: Receive, limit: int, declared: int | None) -> Receive:

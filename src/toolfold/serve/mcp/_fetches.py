@@ -83,5 +83,6 @@ def recorded(
             result_size=0 if fetch.result is None else json_size(fetch.result),
             arguments=given if is_object(given) else None,
             error=error,
+            tenant=principal.tenant,
         )
         observers.fetched(record)

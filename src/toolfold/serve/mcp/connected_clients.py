@@ -53,13 +53,22 @@ class ConnectedClient:
         principal: Who it is.
         channel: How it is reached.
         is_modern: Whether it is a stream of 2026-07-28.
+        admitted: Who it is by its door alone, where what exists for it is less.
     """
 
     def __init__(
-        self, key: str, principal: Principal, channel: Channel, *, is_modern: bool
+        self,
+        key: str,
+        principal: Principal,
+        channel: Channel,
+        *,
+        is_modern: bool,
+        admitted: Principal | None = None,
     ) -> None:
         self.key = key
         self.principal = principal
+        self.admitted = admitted or principal
+        """Who it is by its door, before that was narrowed to what exists for it."""
         self.is_modern = is_modern
         self.capabilities: Mapping[str, Json] = {}
         self.level: str | None = None

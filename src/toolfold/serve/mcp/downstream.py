@@ -45,7 +45,7 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
@@ -67,6 +67,7 @@ _log = logging.getLogger(__name__)
 _STATE = "toolfold.client"
 _STREAMS_AT_MOST = 1024
 _requests = count()
+_GREETINGS = frozenset({"initialize", "server/discover"})
 _REMOVED = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """What 2026-07-28 no longer has: the library says so."""
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -99,7 +100,7 @@ class ClientRequest:
         # Requests of 2026-07-28 over HTTP carry no session: any two may be of two clients.
         shared = client is None and context.request is not None
         self.origin = f"{key} {next(_requests)}" if shared else key
-        self.owner = principal.name
+        self.owner = principal.whose
         meta = self.params.get("_meta")
         self._meta: Params = meta if is_object(meta) else {}
 
@@ -187,6 +188,8 @@ class Downstream:
             return await self._listen(context)
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         answer = self._answers.get(context.method)
+        if context.method in _GREETINGS:
+            return self._instructed(context, await call_next(context))
         if answer is None or (is_modern and context.method in _REMOVED):
             return await call_next(context)
         if is_modern:
@@ -208,6 +211,14 @@ class Downstream:
             result = {key: value for key, value in result.items() if key != "resultType"}
         return result
 
+    def _instructed(self, context: Context, greeting: HandlerResult) -> HandlerResult:
+        """Return a greeting with what holds for the profile that a client asks under."""
+        folding = self._gateway.views.folding(self._admitted(context)).settings
+        text = prompts.instructions(folding.bridge_prefix, folding.listing)
+        if isinstance(greeting, BaseModel):
+            return greeting.model_copy(update={"instructions": text})
+        return {**greeting, "instructions": text} if greeting else greeting
+
     def prepared(self, config: GatewayConfig) -> Callable[[], None]:
         """Return what has clients over standard input and output be who they are by now."""
         serve = config.serve
@@ -215,15 +226,19 @@ class Downstream:
         return lambda: self._keep_to(local)
 
     def _keep_to(self, local: Principal) -> None:
-        before, self._local = self._gateway.narrowed(self._local), local
+        before, self._local = self._local, local
         for client in self._gateway.clients:
-            if client.principal == before:
-                client.principal = self._gateway.narrowed(local)
+            if client.admitted == before:
+                client.admitted = local
+            client.principal = self._gateway.narrowed(client.admitted)
+
+    def _admitted(self, context: Context) -> Principal:
+        """Return who asks, by the door that let them in."""
+        request = context.request
+        return self._local if request is None else principal_of(request.scope)
 
     def _principal(self, context: Context) -> Principal:
-        request = context.request
-        found = self._local if request is None else principal_of(request.scope)
-        return self._gateway.narrowed(found)
+        return self._gateway.narrowed(self._admitted(context))
 
     def _conversation(self, context: Context) -> HttpConversation:
         """Return the conversation of a client without a session, by its pipe or by the door."""
@@ -236,7 +251,11 @@ class Downstream:
         if client is None:
             key = connection.session_id or uuid.uuid4().hex
             client = ConnectedClient(
-                key, self._principal(context), SessionChannel(context.session), is_modern=False
+                key,
+                self._principal(context),
+                SessionChannel(context.session),
+                is_modern=False,
+                admitted=self._admitted(context),
             )
             capabilities = context.session.client_capabilities
             if capabilities is not None:
@@ -246,6 +265,7 @@ class Downstream:
             connection.exit_stack.push_async_callback(self._gateway.left, client)
         elif context.request is not None:
             # The next access token of the same person may be worth less, or more.
+            client.admitted = self._admitted(context)
             client.principal = self._principal(context)
         return client
 
@@ -346,7 +366,8 @@ class Downstream:
             raise MCPError(INTERNAL_ERROR, "too many streams")
         principal = self._principal(context)
         stream = StreamChannel()
-        client = ConnectedClient(self._conversation(context).key, principal, stream, is_modern=True)
+        key, admitted = self._conversation(context).key, self._admitted(context)
+        client = ConnectedClient(key, principal, stream, is_modern=True, admitted=admitted)
         client.known["tools"] = (await self._gateway.view(principal)).digest
         for kind in ("resources", "prompts"):
             client.known[kind] = await self._gateway.news.digest(principal, kind)

@@ -47,8 +47,12 @@ class BearerTokens:
         self._settings = settings
         self._keys = keys
 
-    async def claims(self, token: str) -> Mapping[str, Any]:
+    async def claims(self, token: str, profile: str = "") -> Mapping[str, Any]:
         """Return what a token says, when all that it must say holds.
+
+        Args:
+            token: The token.
+            profile: The profile that it is used under.
 
         Raises:
             BadTokenError: It is not taken.
@@ -61,14 +65,14 @@ class BearerTokens:
         key = await self._keys.find(kid, algorithm)
         if key is None:
             raise BadTokenError("the token is signed with an unknown key")
-        claims = self._verified(token, key, algorithm)
+        claims = self._verified(token, key, algorithm, profile)
         # Whoever binds a token to a key means that it is worth nothing without the key:
         # https://www.rfc-editor.org/rfc/rfc9449#section-7.2
         if "cnf" in claims:
             raise BadTokenError("the token is bound to a key, and came without its proof")
         return claims
 
-    def _verified(self, token: str, key: PyJWK, algorithm: str) -> Mapping[str, Any]:
+    def _verified(self, token: str, key: PyJWK, algorithm: str, profile: str) -> Mapping[str, Any]:
         import jwt
 
         try:
@@ -76,7 +80,7 @@ class BearerTokens:
                 token,
                 key,
                 algorithms=[algorithm],
-                audience=self._settings.audiences,
+                audience=self._settings.audiences_under(profile),
                 issuer=self._settings.issuer,
                 leeway=self._settings.leeway,
                 options={"require": ["exp", "iss", "aud", "sub"]},

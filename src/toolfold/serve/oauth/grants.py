@@ -16,7 +16,7 @@ from toolfold.scope import Scope
 from toolfold.serve.oauth.bearer_tokens import BadTokenError
 from toolfold.serve.principals import DEFAULT_TENANT, Principal
 
-__all__ = ["PREFIX", "NoGrantError", "granted"]
+__all__ = ["PREFIX", "NoGrantError", "NoGrantHereError", "granted"]
 
 PREFIX = "oauth:"
 """What the name of everybody begins with whom the issuer knows; no token of ours is named so."""
@@ -29,9 +29,14 @@ class NoGrantError(Exception):
     """A token is good, and has no grant."""
 
 
+class NoGrantHereError(NoGrantError):
+    """A token is good, and all its grants are for other profiles."""
+
+
 def granted(
     claims: Mapping[str, Json],
     settings: OAuthSettings,
+    profile: str = "",
     *,
     read_only: bool = False,
     rate_limit: int = 0,
@@ -41,12 +46,14 @@ def granted(
     Args:
         claims: What the token says; it was checked.
         settings: What that is worth.
+        profile: The profile that they ask under: grants for others count for nothing.
         read_only: Whether nobody may change anything.
         rate_limit: Requests a minute.
 
     Raises:
         BadTokenError: It says not, or not plainly, who has it.
         NoGrantError: It has none of the grants, and there is none for everybody.
+        NoGrantHereError: It has some, and none of them is for this profile.
     """
     name = PREFIX + _plain(claims.get("sub"), "sub")
     tenant = DEFAULT_TENANT
@@ -58,6 +65,10 @@ def granted(
         grants = [grant for grant in settings.grants if grant.name == settings.default]
     if not grants:
         raise NoGrantError
+    grants = [each for each in grants if each.profiles is None or profile in each.profiles]
+    if not grants:
+        raise NoGrantHereError
+    is_limited = any(grant.profiles is not None for grant in grants)
     grants = [each for i, each in enumerate(grants) if not _is_held(each, i, grants)]
     is_reader = any(grant.read_only for grant in grants)
     scope = Scope(
@@ -69,7 +80,7 @@ def granted(
         scope,
         read_only=is_reader or read_only,
         rate_limit=rate_limit,
-        watches=scope.holds_everything and not is_reader,
+        watches=scope.holds_everything and not is_reader and not is_limited,
         tenant=tenant,
     )
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolfold._json_values import compact
+from toolfold.config.served_profiles import is_profile_name
 from toolfold.serve.http.refusal import RefusedError
 from toolfold.serve.oauth.bearer_tokens import BadTokenError, BearerTokens
-from toolfold.serve.oauth.grants import PREFIX, NoGrantError, granted
+from toolfold.serve.oauth.grants import PREFIX, NoGrantError, NoGrantHereError, granted
 from toolfold.serve.oauth.issuer_documents import IssuerAwayError, IssuerDocuments
 from toolfold.serve.oauth.signing_keys import SigningKeys
 
@@ -60,10 +61,8 @@ class ProtectedResource:
         self._read_only = read_only
         self._rate_limit = rate_limit
         parts = urlsplit(oauth.resource)
-        path = parts.path.rstrip("/")
-        self._pages = frozenset({METADATA_PATH, METADATA_PATH + path})
-        self._address = f"{parts.scheme}://{parts.netloc}{METADATA_PATH}{path}"
-        self._metadata = _metadata(oauth)
+        self._path = METADATA_PATH + parts.path.rstrip("/")
+        self._address = f"{parts.scheme}://{parts.netloc}{self._path}"
 
     @classmethod
     def of(
@@ -93,37 +92,58 @@ class ProtectedResource:
     def page(
         self, scope: Mapping[str, Any]
     ) -> tuple[bytes, tuple[tuple[bytes, bytes], ...]] | None:
-        """Return the metadata and their headers, where a request asks for them."""
-        is_asked = scope["method"] == "GET" and scope["path"] in self._pages
-        return (self._metadata, _HEADERS) if is_asked else None
+        """Return the metadata and their headers, where a request asks for them.
 
-    async def admit(self, tokens: Iterable[str]) -> Principal:
+        Those of a profile are there for every name that one could have: nobody learns here
+        which there are.
+        """
+        if scope["method"] != "GET":
+            return None
+        path: str = scope["path"]
+        if path in (METADATA_PATH, self._path):
+            return _metadata(self._oauth, ""), _HEADERS
+        outer, _, name = path.rpartition("/")
+        is_profiles = outer == self._path and is_profile_name(name)
+        return (_metadata(self._oauth, name), _HEADERS) if is_profiles else None
+
+    async def admit(self, tokens: Iterable[str], profile: str = "") -> Principal:
         """Return whose token a request carries.
+
+        Args:
+            tokens: What it carries where a token may be.
+            profile: The profile that it is for.
 
         Raises:
             RefusedError: It carries none that is taken, or one without a grant.
         """
         token = next((each for each in tokens if each), None)
         if token is None:
-            raise RefusedError(401, "token", "a token is needed", (self._challenge(),))
+            challenge = self._challenge(profile)
+            raise RefusedError(401, "token", "a token is needed", (challenge,))
         try:
-            claims = await self._tokens.claims(token)
+            claims = await self._tokens.claims(token, profile)
             return granted(
-                claims, self._oauth, read_only=self._read_only, rate_limit=self._rate_limit
+                claims,
+                self._oauth,
+                profile,
+                read_only=self._read_only,
+                rate_limit=self._rate_limit,
             )
         except BadTokenError as error:
-            challenge = self._challenge("invalid_token", str(error))
+            challenge = self._challenge(profile, "invalid_token", str(error))
             raise RefusedError(401, "token", str(error), (challenge,)) from None
+        except NoGrantHereError:
+            raise RefusedError(404, "path", "not found") from None
         except NoGrantError:
             text = "the token has no scope and no group that is served here"
-            challenge = self._challenge("insufficient_scope", text)
+            challenge = self._challenge(profile, "insufficient_scope", text)
             raise RefusedError(403, "scope", text, (challenge,)) from None
         except IssuerAwayError:
             text = "the token cannot be checked: its issuer is away"
             wait = str(max(1, round(self._oauth.refetch))).encode()
             raise RefusedError(503, "issuer", text, ((b"retry-after", wait),)) from None
 
-    def _challenge(self, error: str = "", text: str = "") -> tuple[bytes, bytes]:
+    def _challenge(self, profile: str, error: str = "", text: str = "") -> tuple[bytes, bytes]:
         """Return the header that tells a client how to come back."""
         scopes = " ".join(self._oauth.scopes)
         # A request without a token is told of no error: RFC 6750, section 3.1.
@@ -131,17 +151,19 @@ class ProtectedResource:
             "error": error,
             "error_description": text.replace("`", ""),
             "scope": scopes,
-            "resource_metadata": self._address,
+            "resource_metadata": (
+                f"{self._address}/{profile}" if is_profile_name(profile) else self._address
+            ),
         }
         said = ", ".join(f'{key}="{value}"' for key, value in parts.items() if value)
         return b"www-authenticate", f"Bearer {said}".encode("ascii")
 
 
-def _metadata(oauth: OAuthSettings) -> bytes:
+def _metadata(oauth: OAuthSettings, profile: str) -> bytes:
     scopes = {"scopes_supported": list(oauth.scopes)} if oauth.scopes else {}
     return compact(
         {
-            "resource": oauth.resource,
+            "resource": oauth.resource_under(profile),
             "authorization_servers": [oauth.issuer],
             "bearer_methods_supported": ["header"],
             **scopes,

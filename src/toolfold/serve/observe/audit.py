@@ -9,6 +9,9 @@ gateways may share it. Of the arguments a thousand characters are looked at: a t
 has no room in them is counted, not quoted, and what is quoted is redacted before it is
 cut. A session's id, which is a key, is written as its digest. A log that cannot be written
 is reported once and breaks no call.
+
+Where replicas share a PostgreSQL the lines are there (`shared_audit`), and in the file what came
+while it was away.
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ import hashlib
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from toolfold import prompts
 from toolfold._bounds import cut
@@ -32,7 +36,11 @@ from toolfold._locks import file_lock
 from toolfold.arguments import read_arguments
 from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord, Silent
 from toolfold.redact import Redactor
+from toolfold.store.store import DEFAULT_TENANT
 from toolfold.tool import Json, is_array, is_mapping
+
+if TYPE_CHECKING:
+    from toolfold.serve.observe.shared_audit import SharedAudit
 
 __all__ = ["AuditLog", "ChangeRecord", "audit_line", "change_line", "request_line"]
 
@@ -72,6 +80,7 @@ def audit_line(record: CallRecord, redactor: Redactor) -> str:
     """Return the line of a call, without its line break. It is JSON in ASCII."""
     fields: dict[str, Json] = {
         "at": _time(record.at),
+        **_tenant(record.tenant),
         "principal": _name(record.principal),
         "session": None if record.session is None else _digest(record.session),
         "server": _name(record.server),
@@ -91,6 +100,7 @@ def request_line(record: RequestRecord, redactor: Redactor) -> str:
     """Return the line of a request to a model, without its line break. It is JSON in ASCII."""
     fields: dict[str, Json] = {
         "at": _time(record.at),
+        **_tenant(record.tenant),
         "principal": _name(record.principal),
         "upstream": _name(record.upstream),
         "dialect": record.dialect,
@@ -124,6 +134,11 @@ def change_line(record: ChangeRecord, redactor: Redactor) -> str:
         "detail": _text(record.detail, _ERROR_LIMIT, redactor),
     }
     return json.dumps(fields, separators=(",", ":"))
+
+
+def _tenant(tenant: str) -> dict[str, Json]:
+    """Return whose a line is, where that is anybody's in particular."""
+    return {} if tenant == DEFAULT_TENANT else {"tenant": _name(tenant)}
 
 
 def _time(at: float) -> str:
@@ -189,6 +204,7 @@ class AuditLog(Silent):
         redactor: Takes secrets out.
         max_bytes: The size at which a new file is started.
         keep: How many full files are kept, as `path.1` (the newest) to `path.N`.
+        shared: Where the lines go instead, as long as that can be reached.
     """
 
     def __init__(
@@ -198,6 +214,7 @@ class AuditLog(Silent):
         *,
         max_bytes: int = 10 * 1024 * 1024,
         keep: int = 5,
+        shared: SharedAudit | None = None,
     ) -> None:
         self.path = path
         self._redactor = redactor or Redactor()
@@ -206,30 +223,40 @@ class AuditLog(Silent):
         self._descriptor: int | None = None
         self._is_failing = False
         self._is_torn = False
+        self._lock = threading.Lock()
+        self._shared = shared
 
     def called(self, record: CallRecord) -> None:
         """Write a call down."""
-        self._add(audit_line(record, self._redactor))
+        self._add(audit_line(record, self._redactor), record.at, record.tenant)
 
     def requested(self, record: RequestRecord) -> None:
         """Write a request to a model down: what was counted, and nothing of what was said."""
         if record.dialect:
-            self._add(request_line(record, self._redactor))
+            self._add(request_line(record, self._redactor), record.at, record.tenant)
 
     def changed(self, record: ChangeRecord) -> None:
         """Write a change of the gateway down."""
-        self._add(change_line(record, self._redactor))
+        self._add(change_line(record, self._redactor), record.at)
 
-    def _add(self, line: str) -> None:
-        try:
-            self._append(line.encode() + b"\n")
-            self._is_failing = False
-        except OSError as error:
-            self._close()
-            if not self._is_failing:
-                self._is_failing = True
-                reason = error.strerror or "it is held by another process"
-                _log.error("the audit log `%s` cannot be written: %s", self.path, reason)
+    def _add(self, line: str, at: float, tenant: str = DEFAULT_TENANT) -> None:
+        if self._shared is None:
+            self._add_here(line)
+        else:
+            self._shared.add(line, at, tenant, self._add_here)
+
+    def _add_here(self, line: str) -> None:
+        """Write a line to the file, from whatever thread."""
+        with self._lock:
+            try:
+                self._append(line.encode() + b"\n")
+                self._is_failing = False
+            except OSError as error:
+                self._close()
+                if not self._is_failing:
+                    self._is_failing = True
+                    reason = error.strerror or "it is held by another process"
+                    _log.error("the audit log `%s` cannot be written: %s", self.path, reason)
 
     def fetched(self, record: CallRecord) -> None:
         """Write down that a resource was read or a prompt was got."""
@@ -255,12 +282,16 @@ class AuditLog(Silent):
                 seconds=record.seconds,
                 arguments=arguments,
                 error=record.error,
+                tenant=record.tenant,
             )
         )
 
     def close(self) -> None:
-        """Close the file."""
-        self._close()
+        """Write down what still waits, and close the file."""
+        if self._shared is not None:
+            self._shared.close()
+        with self._lock:
+            self._close()
 
     def _append(self, line: bytes) -> None:
         descriptor = self._open()

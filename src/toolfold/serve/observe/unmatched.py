@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolfold.scope import Scope, may_match
 
 if TYPE_CHECKING:
-    from toolfold.config.serve_settings import Token
+    from toolfold.config.gateway_config import GatewayConfig
     from toolfold.serve.catalog.pool import Pool
     from toolfold.serve.mcp.resources import ResourceCatalog
 
@@ -19,17 +18,20 @@ _log = logging.getLogger(__name__)
 
 
 def tell_unmatched(
-    tokens: Sequence[Token], scope: Scope, pool: Pool, offers: ResourceCatalog
+    config: GatewayConfig, scope: Scope, pool: Pool, offers: ResourceCatalog
 ) -> None:
     """Say which patterns match nothing, but for those of servers that have listed nothing yet.
 
     Args:
-        tokens: Whose scopes are looked at.
+        config: Whose tokens and profiles are looked at.
         scope: The command line's.
         pool: The servers.
         offers: Their resources and prompts.
     """
-    scopes = [(f"token {token.name!r}", Scope(token.allow, token.deny)) for token in tokens]
+    scopes = [
+        *((f"token {each.name!r}", Scope(each.allow, each.deny)) for each in config.serve.tokens),
+        *((f"profile {each.name!r}", Scope(each.allow, each.deny)) for each in config.profiles),
+    ]
     scopes += () if scope.holds_everything else (("the command line", scope),)
     if not scopes:
         return

@@ -9,24 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from toolfold.settings import Settings
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.config.serve_settings import ServeSettings, Token
+    from toolfold.config.served_profiles import ServedProfile
     from toolfold.sources.mcp.server import Server
+    from toolfold.sources.openapi.http_api import HttpApi
 
 __all__ = ["Differences", "difference", "taken_up"]
 
 LIVE = frozenset({
     "mode", "tokens", "read_only", "rate_limit", "context_length", "destructive", "drain", "wait",
-    "body_limit", "request_timeout", "allowed_hosts", "allowed_origins", "admin",
+    "body_limit", "request_timeout", "allowed_hosts", "allowed_origins", "admin", "result_limit",
 })  # fmt: skip
 """The keys under `serve` that a running gateway takes up."""
 
 FIXED_SETTINGS = frozenset({"bridge_prefix", "cache_dir", "memory"})
 """The keys under `tools: tool_search:` that it does not."""
 
+_Named: TypeAlias = "Token | ServedProfile"
+_Scoped: TypeAlias = "Server | HttpApi | Token | ServedProfile"
 _STRICTNESS = ("refuse", "ask", "allow")
 
 
@@ -46,6 +52,12 @@ class Differences:
     tokens: tuple[str, ...] = ()
     """Tokens that are new, gone or changed."""
 
+    apis: tuple[str, ...] = ()
+    """HTTP APIs that are new, gone or changed."""
+
+    profiles: tuple[str, ...] = ()
+    """Profiles that are new, gone or changed."""
+
     settings: tuple[str, ...] = ()
     """Other keys that are taken up."""
 
@@ -63,20 +75,15 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
     """Return what is different in a new configuration."""
     before, after = _by_name(old.servers), _by_name(new.servers)
     kept = [name for name in after if name in before]
-    tokens_before = {token.name: token for token in old.serve.tokens}
-    tokens_after = {token.name: token for token in new.serve.tokens}
     serve = [key for key in _differing(old.serve, new.serve) if key != "tokens"]
     folding = list(_differing(old.settings, new.settings))
-    sources = [key for key in ("functions", "apis") if getattr(old, key) != getattr(new, key)]
     return Differences(
         added=tuple(name for name in after if name not in before),
         removed=tuple(name for name in before if name not in after),
         changed=tuple(name for name in kept if not _is_same(before[name], after[name])),
-        tokens=tuple(
-            name
-            for name in {**tokens_before, **tokens_after}
-            if tokens_before.get(name) != tokens_after.get(name)
-        ),
+        tokens=_changed(old.serve.tokens, new.serve.tokens),
+        apis=changed_apis(old.apis, new.apis),
+        profiles=_changed(_profiles(old, folding), _profiles(new, folding)),
         settings=(
             *(f"serve.{key}" for key in serve if key in LIVE),
             *(f"tools.tool_search.{key}" for key in folding if key not in FIXED_SETTINGS),
@@ -84,7 +91,7 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
         needs_restart=(
             *(f"serve.{key}" for key in serve if key not in LIVE),
             *(f"tools.tool_search.{key}" for key in folding if key in FIXED_SETTINGS),
-            *("openapi" if key == "apis" else key for key in sources),
+            *(("functions",) if old.functions != new.functions else ()),
         ),
         widened=tuple(_widened(old, new)),
     )
@@ -93,13 +100,26 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
 def taken_up(old: GatewayConfig, new: GatewayConfig) -> GatewayConfig:
     """Return what a running gateway goes on with: the new, but for what cannot be changed."""
     serve = {key: getattr(old.serve, key) for key in _names(old.serve) if key not in LIVE}
-    settings = {key: getattr(old.settings, key) for key in FIXED_SETTINGS}
+    fixed = {key: getattr(old.settings, key) for key in FIXED_SETTINGS}
     return replace(
         new,
         serve=replace(new.serve, **serve),
-        settings=replace(new.settings, **settings),
+        settings=replace(new.settings, **fixed),
+        profiles=tuple(
+            replace(profile, settings=replace(profile.settings, **fixed))
+            for profile in new.profiles
+        ),
         functions=old.functions,
-        apis=old.apis,
+    )
+
+
+def changed_apis(old: Sequence[HttpApi], new: Sequence[HttpApi]) -> tuple[str, ...]:
+    """Return the names of the APIs that are new, gone or changed."""
+    before, after = {each.name: each for each in old}, {each.name: each for each in new}
+    return tuple(
+        name
+        for name in {**before, **after}
+        if name not in before or name not in after or not _is_same(before[name], after[name])
     )
 
 
@@ -115,7 +135,21 @@ def _by_name(servers: Sequence[Server]) -> dict[str, Server]:
     return {server.name: server for server in servers}
 
 
-def _is_same(one: Server, other: Server) -> bool:
+def _changed(old: Sequence[_Named], new: Sequence[_Named]) -> tuple[str, ...]:
+    """Return the names of what is new, gone or changed."""
+    before, after = {each.name: each for each in old}, {each.name: each for each in new}
+    return tuple(name for name in {**before, **after} if before.get(name) != after.get(name))
+
+
+def _profiles(config: GatewayConfig, moved: Sequence[str]) -> list[ServedProfile]:
+    """Return the profiles without what is told of already, as settings of all."""
+    plain = {key: getattr(Settings(), key) for key in moved}
+    return [
+        replace(profile, settings=replace(profile.settings, **plain)) for profile in config.profiles
+    ]
+
+
+def _is_same(one: Server | HttpApi, other: Server | HttpApi) -> bool:
     return one == other and str(one.problem) == str(other.problem)
 
 
@@ -123,13 +157,7 @@ def _is_same(one: Server, other: Server) -> bool:
 
 
 def _widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
-    before = _by_name(old.servers)
-    for server in new.servers:
-        known = before.get(server.name)
-        if known is None:
-            yield f"server {server.name!r} is new"
-        elif server.problem is None and not _is_same(known, server):
-            yield from _wider_server(known, server)
+    yield from _wider_sources(old, new)
     yield from _wider_serve(old.serve, new.serve)
     tokens = {token.name: token for token in old.serve.tokens}
     for token in new.serve.tokens:
@@ -137,6 +165,28 @@ def _widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
             yield f"token {token.name!r} is new"
         else:
             yield from _wider_token(tokens[token.name], token)
+    profiles = {profile.name: profile for profile in old.profiles}
+    for profile in new.profiles:
+        if profile.name not in profiles:
+            yield f"profile {profile.name!r} is new"
+        else:
+            yield from _wider_profile(profiles[profile.name], profile)
+
+
+def _wider_sources(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
+    before = _by_name(old.servers)
+    for server in new.servers:
+        known = before.get(server.name)
+        if known is None:
+            yield f"server {server.name!r} is new"
+        elif server.problem is None and not _is_same(known, server):
+            yield from _wider_server(known, server)
+    apis = {api.name: api for api in old.apis}
+    for api in new.apis:
+        if api.name not in apis:
+            yield f"API {api.name!r} is new"
+        elif not _is_same(apis[api.name], api):
+            yield from _wider_api(apis[api.name], api)
 
 
 def _wider_server(old: Server, new: Server) -> Iterator[str]:
@@ -147,16 +197,43 @@ def _wider_server(old: Server, new: Server) -> Iterator[str]:
     yield from _wider_patterns(f"server {new.name!r}", old, new)
 
 
+def _wider_api(old: HttpApi, new: HttpApi) -> Iterator[str]:
+    how = ("file", "url", "base_url", "auth", "headers", "variables")
+    other = [key for key in how if getattr(old, key) != getattr(new, key)]
+    if other or old.problem is not None:
+        yield f"API {new.name!r} is reached otherwise ({', '.join(other) or 'it was broken'})"
+    if new.deprecated and not old.deprecated:
+        yield f"API {new.name!r} has its deprecated operations"
+    yield from _wider_patterns(f"API {new.name!r}", old, new)
+
+
 def _wider_token(old: Token, new: Token) -> Iterator[str]:
     whose = f"token {new.name!r}"
     if (old.env, old.sha256) != (new.env, new.sha256):
         yield f"{whose} is another one"
     if old.read_only and not new.read_only:
         yield f"{whose} is no longer read-only"
+    if old.profiles is not None and not set(new.profiles or ()) <= set(old.profiles):
+        more = [name for name in new.profiles or () if name not in old.profiles]
+        yield f"{whose} may ask under {', '.join(map(repr, more))}"
+    elif old.profiles is not None and new.profiles is None:
+        yield f"{whose} is limited to no profiles any more"
     yield from _wider_patterns(whose, old, new)
 
 
-def _wider_patterns(whose: str, old: Server | Token, new: Server | Token) -> Iterator[str]:
+def _wider_profile(old: ServedProfile, new: ServedProfile) -> Iterator[str]:
+    whose = f"profile {new.name!r}"
+    if old.servers is not None:
+        more = None if new.servers is None else [s for s in new.servers if s not in old.servers]
+        if more is None or more:
+            said = "all servers" if more is None else ", ".join(map(repr, more))
+            yield f"{whose} has {said}"
+    if old.read_only and not new.read_only:
+        yield f"{whose} is no longer read-only"
+    yield from _wider_patterns(whose, old, new)
+
+
+def _wider_patterns(whose: str, old: _Scoped, new: _Scoped) -> Iterator[str]:
     more = [pattern for pattern in new.allow if pattern not in old.allow]
     if more and "*" not in old.allow:
         yield f"{whose} is allowed {', '.join(map(repr, more))}"

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from toolfold.config.opened_store import store_of
@@ -21,6 +22,7 @@ from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.redact import Redactor
 from toolfold.serve.control.messages import ControlError
 from toolfold.serve.control.moments import moment
+from toolfold.serve.reload.api_entries import ApiEntries
 from toolfold.serve.reload.config_file import ConfigFile
 from toolfold.serve.reload.differences import Differences, difference, taken_up
 from toolfold.serve.reload.watching import watch
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from toolfold.serve.control.control_socket import Verb
     from toolfold.serve.gateway import Gateway
     from toolfold.serve.observe.changes import ChangeLog
+    from toolfold.sources.openapi import OpenAPISource
     from toolfold.tool import Json
 
 __all__ = ["Reloading"]
@@ -70,6 +73,7 @@ class Reloading:
         # The file's own words, before anything was held on to: what is found different is
         # what is different in the file.
         self._last_read = gateway.config
+        self._apis = ApiEntries(gateway.config.apis)
         path = gateway.config.path
         self._file = None if path is None else ConfigFile(path.absolute())
         if gateway.membership is not None:
@@ -196,12 +200,15 @@ class Reloading:
             try:
                 new = await asyncio.to_thread(self._read)
                 found = difference(self._last_read, new)
-                apply = self._prepared(new)
+                apis = await asyncio.to_thread(self._apis.changed, self._last_read.apis, new)
+                found = replace(found, apis=tuple(dict.fromkeys((*found.apis, *apis))))
+                apply = self._prepared(new, apis)
             except ToolfoldError as error:
                 self._refused(error)
                 raise
             # From here on nothing is refused, and nothing waits: nobody sees a half of it.
             apply()
+            self._apis.served()
             self._last_read = new
             self.problem, self.at = None, time.time()
             self._tell(found, by)
@@ -222,20 +229,29 @@ class Reloading:
             )
         return new
 
-    def _prepared(self, new: GatewayConfig) -> Callable[[], None]:
+    def _prepared(
+        self, new: GatewayConfig, apis: Mapping[str, OpenAPISource] = MappingProxyType({})
+    ) -> Callable[[], None]:
         """Check all that can be refused, and return what takes a configuration up."""
         gateway = self._gateway
         config = taken_up(gateway.config, new)
         # The protocol's library comes with it, and is imported after the servers were started.
         from toolfold.serve.catalog.server_set import check_names
 
-        check_names(config.servers, gateway.pool.others)
+        before, after = ({api.name for api in each.apis} for each in (gateway.config, config))
+        others = gateway.pool.others.keys() - before
+        if clash := sorted(after & others):
+            raise ConfigError(
+                f"`openapi.{clash[0]}` has the name of functions that are loaded",
+                hint="give it a name of its own, or restart the gateway",
+            )
+        check_names(config.servers, others | after)
         apply_doors = [door.prepared(config) for door in gateway.doors]
         tokens = (os.environ.get(name, "") for name in config.serve.token_variables)
         self._redactor.learn([*config.secrets, *filter(None, tokens)])
 
         def apply() -> None:
-            gateway.adopt(config)
+            gateway.adopt(config, apis)
             for apply_door in apply_doors:
                 apply_door()
 
@@ -260,7 +276,9 @@ class Reloading:
                 ("added", found.added),
                 ("removed", found.removed),
                 ("changed", found.changed),
+                ("openapi", found.apis),
                 ("tokens", found.tokens),
+                ("profiles", found.profiles),
                 ("settings", found.settings),
                 ("needs a restart", found.needs_restart),
                 ("widened", found.widened),
@@ -287,7 +305,9 @@ def _told(found: Differences) -> Json:
             "removed": list(found.removed),
             "changed": list(found.changed),
         },
+        "openapi": list(found.apis),
         "tokens": list(found.tokens),
+        "profiles": list(found.profiles),
         "settings": list(found.settings),
         "needs_restart": list(found.needs_restart),
         "widened": list(found.widened),

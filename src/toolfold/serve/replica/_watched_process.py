@@ -15,10 +15,12 @@ import signal
 import sys
 import time
 
+assert sys.platform != "win32"
+
 
 def now() -> float:
     """Return the seconds of this machine's clock."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
+    if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 

@@ -26,7 +26,7 @@ __all__ = [
     "REQUEST",
     "TOLD",
     "WATCH",
-    "Answered",
+    "ForwardedAnswer",
     "answer_error",
     "answer_gone",
     "answer_result",
@@ -87,14 +87,14 @@ def answer_gone(token: int, reason: str, *, unheard: bool) -> dict[str, Json]:
     return {"token": token, "gone": reason, "unheard": unheard}
 
 
-class Answered(NamedTuple):
+class ForwardedAnswer(NamedTuple):
     """An answer of another replica."""
 
     token: int
     result: dict[str, Json]
 
 
-def unwrapped(answer: Json) -> Answered:
+def unwrapped(answer: Json) -> ForwardedAnswer:
     """Return the result in an answer.
 
     Raises:
@@ -105,7 +105,7 @@ def unwrapped(answer: Json) -> Answered:
         raise GoneError(CONNECTION_CLOSED, "the other replica's answer is none")
     result, error = answer.get("result"), answer.get("error")
     if is_object(result):
-        return Answered(answer["token"], result)
+        return ForwardedAnswer(answer["token"], result)
     if is_object(error):
         raise MCPError(int(error["code"]), str(error["message"]), error.get("data"))
     kind = UnheardError if answer.get("unheard") is True else GoneError

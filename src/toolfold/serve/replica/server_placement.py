@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolfold.serve.replica.servers_once import ServersOnce
     from toolfold.sources.mcp._server_words import ServerWords
     from toolfold.sources.mcp.connection import Peer
-    from toolfold.sources.mcp.placement import Reached
+    from toolfold.sources.mcp.placement import ReachedServer
     from toolfold.sources.mcp.server import Server
 
 __all__ = ["ServerPlacement"]
@@ -87,13 +87,15 @@ class ServerPlacement:
                     _log.info("server %s runs at another replica", name)
                     return
             except StoreAwayError as error:
-                why = f"where it runs cannot be found out: {error.message}"
+                # Clients read this: where the database is, is none of their business.
+                why = "where it runs cannot be found out, because the database is away"
+                _log.debug("server %s: %s", name, error)
             if time.monotonic() > deadline:
                 raise ServerDownError(name, why, lost=False)
             await self._once.changed(name, LOOKS)
 
     @asynccontextmanager
-    async def reached(self, peer: Peer, words: ServerWords) -> AsyncGenerator[Reached]:
+    async def reached(self, peer: Peer, words: ServerWords) -> AsyncGenerator[ReachedServer]:
         """Run it here, or speak with the replica that runs it, as long as the block lasts."""
         if self._tenure is not None:
             async with self._run(self._tenure, peer, words) as reached:
@@ -106,7 +108,9 @@ class ServerPlacement:
             )
 
     @asynccontextmanager
-    async def _run(self, tenure: Tenure, peer: Peer, words: ServerWords) -> AsyncGenerator[Reached]:
+    async def _run(
+        self, tenure: Tenure, peer: Peer, words: ServerWords
+    ) -> AsyncGenerator[ReachedServer]:
         watchdog = Watchdog(tenure.lease.until)
         tenure.on_renewed = watchdog.extend
         try:

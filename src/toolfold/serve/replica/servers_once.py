@@ -46,7 +46,7 @@ PATIENCE = 5.0
 
 _GIVEN_UP_AT_MOST = 1_000
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 class ServersOnce:
@@ -170,7 +170,7 @@ class ServersOnce:
         for name in [n for n in self._changed if payload in (None, _lease_name(n))]:
             self._changed.pop(name).set()
 
-    async def _off_loop(self, work: Callable[..., Result], *values: Any) -> Result:
+    async def _off_loop(self, work: Callable[..., _Result], *values: Any) -> _Result:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work, *values)
 
     # ---- towards the replica that runs a server

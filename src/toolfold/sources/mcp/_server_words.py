@@ -122,7 +122,11 @@ class ServerWords:
             self.last = str(error)
         else:
             text = str(error) or type(error).__name__
-        if was_ready or isinstance(error, SignInError):
+        is_sign_in = isinstance(error, SignInError)
+        if type(error).__module__.startswith("mcp.client.auth"):
+            # What its library says of a flow that came to nothing.
+            is_sign_in, text = True, f"did not let us sign in: {text}"
+        if was_ready or is_sign_in:
             pass  # what was refused before has been got over, or was the question
         elif self.refusal in (401, 403):
             self.last = ""

@@ -15,8 +15,8 @@ import logging
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp.shared.exceptions import MCPError
@@ -26,13 +26,14 @@ from toolfold.sources.mcp._server_errors import ServerDownError, SignInError
 from toolfold.sources.mcp._server_words import ServerWords
 from toolfold.sources.mcp._tasks import heard
 from toolfold.sources.mcp.connection import Connection, Peer, is_gone
+from toolfold.sources.mcp.reached_here import reached_here
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
-from toolfold.sources.mcp.transports._process import Child, start
 from toolfold.tool import Json, canonical, is_object
 
 if TYPE_CHECKING:
-    from toolfold.sources.mcp.placement import Placement
+    from toolfold.sources.mcp.placement import Placement, ReachedServer
     from toolfold.sources.mcp.server import Server
+    from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Lifecycle", "ListedKind", "Owner", "ServerDownError", "SignInError"]
 
@@ -422,32 +423,11 @@ class Lifecycle:
         least = SIGN_IN_SECONDS if self.server.oauth else 0.0
         return max(self.server.start_timeout, least)
 
-    @asynccontextmanager
-    async def _reached(self) -> AsyncGenerator[tuple[Connection, Child | None]]:
+    def _reached(self) -> AbstractAsyncContextManager[ReachedServer]:
         if self.placement is not None:
-            async with self.placement.reached(self._owner, self.words) as reached:
-                yield reached
-            return
-        async with self._streams() as (streams, child):
-            knows_calls = self.server.transport == "http"
-            yield Connection(streams, self._owner, knows_calls=knows_calls), child
-
-    @asynccontextmanager
-    async def _streams(self) -> AsyncGenerator[tuple[Any, Child | None]]:
-        if self.server.transport == "stdio":
-            from toolfold.sources.mcp.transports._stdio import pipes
-
-            first, self._first_child = self._first_child, None
-            child = await (first if first is not None else start(self.server))
-            child.listen(self.words.heard)
-            async with pipes(child, self.words.printed) as streams:
-                yield streams, child
-        else:
-            from toolfold.sources.mcp.transports._http import remote
-
-            self.words.refusal = None
-            async with remote(self.server, self._auth, self.words.refused) as streams:
-                yield streams, None
+            return self.placement.reached(self._owner, self.words)
+        first, self._first_child = self._first_child, None
+        return reached_here(self.server, self._owner, self.words, child=first, auth=self._auth)
 
     async def _begin(self, connection: Connection, child: Child | None) -> None:
         try:

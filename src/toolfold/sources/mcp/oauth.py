@@ -15,7 +15,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthClientProvider
@@ -44,6 +44,10 @@ _log = logging.getLogger(__name__)
 _CALLBACK = "/callback"
 _PAGE = b"You are signed in. You can close this window."
 _SAID_AT_MOST = 200
+_METHODS: Mapping[str, Literal["client_secret_basic", "client_secret_post"]] = {
+    "basic": "client_secret_basic",
+    "post": "client_secret_post",
+}
 _LEFT_ALONE = 300.0
 """Seconds after a no during which the browser is not opened again."""
 
@@ -219,7 +223,7 @@ def _own_client(server: Server) -> OAuthClientInformationFull | None:
     return OAuthClientInformationFull(
         client_id=server.oauth_client_id,
         client_secret=secret,
-        token_endpoint_auth_method="client_secret_basic" if secret else "none",
+        token_endpoint_auth_method=_METHODS[server.oauth_client_auth] if secret else "none",
     )
 
 
@@ -227,21 +231,25 @@ def signer(folder: Path) -> Callable[[Server], OAuthClientProvider]:
     """Return what makes the signer of a server's requests, with its tokens in a folder."""
 
     def made(server: Server) -> OAuthClientProvider:
-        # What one client was given is not another's.
-        whose = f"{server.url}\n{server.oauth_client_id}" if server.oauth_client_id else server.url
-        name = hashlib.sha256(whose.encode()).hexdigest()[:32]
-        tokens = Tokens(folder / "oauth" / f"{name}.json", _own_client(server))
+        from toolfold.sources.mcp._oauth_clients import BrowserClient, MachineClient
+
+        tokens = Tokens(folder / "oauth" / f"{_file_name(server)}.json", _own_client(server))
+        if server.oauth_grant == "client_credentials":
+            return MachineClient(server, tokens, _METHODS[server.oauth_client_auth])
         port = server.oauth_port or tokens.port()
         sign_in = SignIn(server.name, port)
-        return OAuthClientProvider(
-            server.url,
-            OAuthClientMetadata(
-                client_name="toolfold",
-                redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{_CALLBACK}")],
-            ),
-            tokens,
-            sign_in.redirect,
-            sign_in.callback,
+        metadata = OAuthClientMetadata(
+            client_name="toolfold",
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{_CALLBACK}")],
         )
+        return BrowserClient(server, metadata, tokens, sign_in.redirect, sign_in.callback)
 
     return made
+
+
+def _file_name(server: Server) -> str:
+    """Name the file of a server's tokens: what one client was given is not another's."""
+    whose = [server.url, *([server.oauth_client_id] if server.oauth_client_id else ())]
+    if server.oauth_issuer or server.oauth_scopes or server.oauth_grant != "authorization_code":
+        whose += [server.oauth_issuer, " ".join(server.oauth_scopes), server.oauth_grant]
+    return hashlib.sha256("\n".join(whose).encode()).hexdigest()[:32]

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from toolfold.sources.mcp.connection import Connection, Peer
     from toolfold.sources.mcp.transports._process import Child
 
-__all__ = ["Placement", "Reached"]
+__all__ = ["Placement", "ReachedServer"]
 
-Reached: TypeAlias = "tuple[Connection, Child | None]"
+ReachedServer: TypeAlias = "tuple[Connection, Child | None]"
 """A connection to the server, and its process where it runs here."""
 
 
@@ -27,7 +27,7 @@ class Placement(Protocol):
         """
         ...
 
-    def reached(self, peer: Peer, words: ServerWords) -> AbstractAsyncContextManager[Reached]:
+    def reached(self, peer: Peer, words: ServerWords) -> AbstractAsyncContextManager[ReachedServer]:
         """Run it here, or speak with the replica that runs it, as long as the block lasts.
 
         Args:

@@ -108,6 +108,13 @@ class Server:
         "that was shown already stays where it is when an earlier server comes late. Patterns "
         "in `allow` and `deny` still go by the server's name.",
     )
+    result_limit: int | None = setting(
+        None,
+        "The longest result of it that is passed on, in place of `serve.result_limit`; 0 is no "
+        "limit.",
+        low=0,
+        high=1_000_000_000,
+    )
     allow: tuple[str, ...] = setting(
         ("*",),
         "Patterns over its tools' own names; the others do not exist.",
@@ -134,6 +141,24 @@ class Server:
         "that your own client was registered with. 0 takes a free one, and keeps it.",
         low=0,
         high=65_535,
+    )
+    oauth_scopes: tuple[str, ...] = setting(
+        (),
+        "The scopes to ask for, and no others; empty, those that the server names.",
+        also=("oauthScopes",),
+    )
+    oauth_issuer: str = setting(
+        "",
+        "The authorization server that your own client is of, exactly as its metadata name it: "
+        "no other is ever sent the client's secret, whatever the server says.",
+    )
+    oauth_grant: Literal["authorization_code", "client_credentials"] = setting(
+        "authorization_code",
+        "`authorization_code` sends a person to the browser; `client_credentials` needs nobody, "
+        "and `oauth_client_id`, `oauth_client_secret` and `oauth_issuer`.",
+    )
+    oauth_client_auth: Literal["basic", "post"] = setting(
+        "basic", "Whether your own client's secret is sent in a header or in the form."
     )
     disabled: bool = setting(False, "Whether to leave the server out.")
     problem: ConfigError | None = field(default=None, compare=False)

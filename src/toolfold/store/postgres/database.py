@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolfold.errors import ConfigError, MissingExtraError, ToolfoldError
 from toolfold.store.postgres import migrations
-from toolfold.store.store import StoreAwayError
+from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
 __all__ = ["DEFAULT_TENANT", "Database", "owner_connection"]
-
-DEFAULT_TENANT = "default"
-"""Whose a catalog is where nobody says."""
 
 POOL = 8
 """How many connections a process has at most."""
@@ -138,11 +135,14 @@ class Database:
             pool.close()
 
     @contextmanager
-    def transaction(self, *, reads_only: bool = False) -> Generator[Connection[Any]]:
-        """Open a transaction that sees and writes the tenant's rows alone.
+    def transaction(
+        self, *, reads_only: bool = False, tenant: str | None = None
+    ) -> Generator[Connection[Any]]:
+        """Open a transaction that sees and writes one tenant's rows alone.
 
         Args:
             reads_only: Whether all of it is to see one state, and nothing is to change.
+            tenant: Whose rows, where they are not this database's tenant's.
 
         Raises:
             StoreAwayError: The database is away.
@@ -161,7 +161,7 @@ class Database:
                 connection.execute(
                     "select set_config('toolfold.tenant', %s, true),"
                     " set_config('statement_timeout', %s, true)",
-                    (self.tenant, f"{self._timeout * 1000:.0f}"),
+                    (self.tenant if tenant is None else tenant, f"{self._timeout * 1000:.0f}"),
                 )
                 yield connection
                 is_whole = True

@@ -9,6 +9,7 @@ earlier holder is known for that.
 
 from __future__ import annotations
 
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -61,7 +62,7 @@ select pg_notify(%(channel)s, name) from left_free
 
 def now() -> float:
     """Return the seconds of this machine's clock; it goes on while the machine sleeps."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
+    if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 

@@ -6,6 +6,7 @@ statements there is no transaction. It waits for no pool, and is asked by one th
 
 from __future__ import annotations
 
+import weakref
 from contextlib import ExitStack
 from threading import Lock
 from typing import TYPE_CHECKING, Any, LiteralString
@@ -31,6 +32,7 @@ class Line:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._stack = ExitStack()
+        weakref.finalize(self, self._stack.close)
         self._connection: Connection[Any] | None = None
         self._asking = Lock()
 

@@ -1,4 +1,4 @@
-"""The file of a memory, opened: ours alone, whole, and in the form that this release writes."""
+"""A memory's file, opened: ours, whole and for its owner alone, or put aside or refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import stat
 from contextlib import closing, suppress
 from pathlib import Path
 
-from toolfold.errors import ToolfoldError
+from toolfold.memory._kept import StoreError
 
-__all__ = ["DAMAGED", "StoreError", "connected", "opened"]
+__all__ = ["DAMAGED", "connected", "opened"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,10 +47,6 @@ CREATE TABLE IF NOT EXISTS pairs (
 INSERT OR IGNORE INTO meta VALUES ('version', 1), ('generation', 0), ('seq', 0),
     ('pairs', 0);
 """
-
-
-class StoreError(ToolfoldError):
-    """The file could not be read or written; what it held is as it was."""
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -97,7 +93,6 @@ def _check(path: Path) -> None:
 
 
 def connected(place: str) -> sqlite3.Connection:
-    """Return a connection to a file, or to what SQLite calls `:memory:`."""
     connection = sqlite3.connect(place, timeout=BUSY, check_same_thread=False, isolation_level=None)
     try:
         with closing(connection.cursor()) as cursor:

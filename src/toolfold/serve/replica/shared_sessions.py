@@ -1,0 +1,172 @@
+"""What conversations have done so far: known to this process alone, or to all replicas.
+
+A conversation that moves from one replica to another finds what it had. Before each step the
+database is asked whether another replica has gone on with it, and what a step adds is joined
+with what stands there by then, in one transaction. While the database is away a conversation
+goes on with what this process knows of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from typing import Protocol
+
+from toolfold._memo import Memo
+from toolfold.session import Session, SessionStore
+from toolfold.store.opening import Store
+from toolfold.store.postgres.entries import SESSIONS, PostgresEntries
+from toolfold.store.session_bytes import dump_session, load_session
+from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
+
+__all__ = ["OwnSessions", "Sessions", "SharedSessions"]
+
+_log = logging.getLogger(__name__)
+
+
+class Sessions(Protocol):
+    """The sessions of a gateway's conversations, by their keys. They belong to one event loop."""
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, key: object, /) -> bool: ...
+
+    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
+        """Return the session that a step of a conversation begins with."""
+        ...
+
+    async def joined(
+        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
+    ) -> tuple[Session, Session]:
+        """Keep what a step added, and return the session before and after that.
+
+        Args:
+            key: Names the conversation.
+            began: The session that the step began with.
+            ended: The session that it came back with.
+            tenant: Whose conversation it is.
+        """
+        ...
+
+    def forget(self, key: str) -> None:
+        """Let go of what this process keeps of a conversation; another may go on with it."""
+        ...
+
+    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
+        """Let go of a conversation for good, everywhere."""
+        ...
+
+
+class OwnSessions(SessionStore):
+    """Sessions that this process alone knows of."""
+
+    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
+        """Return the session that a step of a conversation begins with."""
+        return self.get(key)
+
+    async def joined(
+        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
+    ) -> tuple[Session, Session]:
+        """Keep what a step added, and return the session before and after that."""
+        before = self.get(key)
+        after = before.joined(began, ended)
+        if after != before:
+            self.put(key, after)
+        return before, after
+
+    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
+        """Let go of a conversation for good."""
+        self.forget(key)
+
+
+class SharedSessions:
+    """Sessions that every replica can go on with.
+
+    Args:
+        entries: Where they are kept.
+        limit: How many are known here as well, so that they need not be read again.
+    """
+
+    def __init__(self, entries: PostgresEntries, limit: int = 4096) -> None:
+        self._entries = entries
+        self._own = OwnSessions(limit)
+        self._versions: Memo[str, int] = Memo(limit)
+        self._is_away = False
+
+    @classmethod
+    def of(cls, store: Store) -> SharedSessions | None:
+        """Return the sessions of a store; None where nothing is shared."""
+        return None if store.database is None else cls(PostgresEntries(store.database, SESSIONS))
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def __contains__(self, key: object, /) -> bool:
+        return key in self._own
+
+    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
+        """Return the session that a step of a conversation begins with."""
+        known = (self._versions.get(key) or 0) if key in self._own else 0
+        entries = self._entries.of(tenant)
+        try:
+            found = await asyncio.to_thread(entries.newer, _digest(key), known)
+        except StoreAwayError as error:
+            self._say(error)
+            return self._own.get(key)
+        self._say(None)
+        if found is not None and found.value is not None:
+            self._know(key, found.version, load_session(found.value) or Session())
+        return self._own.get(key)
+
+    async def joined(
+        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
+    ) -> tuple[Session, Session]:
+        """Keep what a step added, and return the session before and after that."""
+        if began == ended:
+            return began, began
+        here = self._own.get(key)
+        before = after = here
+
+        def change(old: bytes | None) -> bytes:
+            nonlocal before, after
+            # Nobody else has it: it is new, or was too old to be kept.
+            before = here if old is None else load_session(old) or Session()
+            after = before.joined(began, ended)
+            return dump_session(after)
+
+        entries = self._entries.of(tenant)
+        try:
+            written = await asyncio.to_thread(entries.update, _digest(key), change)
+        except StoreAwayError as error:
+            self._say(error)
+            return await self._own.joined(key, began, ended)
+        self._say(None)
+        assert written is not None
+        self._know(key, written.version, after)
+        return before, after
+
+    def forget(self, key: str) -> None:
+        """Let go of what this process keeps of a conversation; another may go on with it."""
+        self._own.forget(key)
+
+    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
+        """Let go of a conversation for good, everywhere."""
+        self._own.forget(key)
+        await asyncio.to_thread(self._entries.of(tenant).forget, _digest(key))
+
+    def _know(self, key: str, version: int, session: Session) -> None:
+        # Of two steps that end together, the later one is kept.
+        if key not in self._own or version > (self._versions.get(key) or 0):
+            self._versions.put(key, version)
+            self._own.put(key, session)
+
+    def _say(self, error: StoreAwayError | None) -> None:
+        if error is not None and not self._is_away:
+            _log.warning("%s; conversations go on with what this replica knows of them", error)
+        self._is_away = error is not None
+
+
+def _digest(key: str) -> str:
+    """Return what an entry is called: a conversation's key lets whoever has it go on with it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
