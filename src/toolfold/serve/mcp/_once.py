@@ -8,7 +8,10 @@ from typing import Protocol, runtime_checkable
 from toolfold.sources.mcp.relay import Caller
 from toolfold.tool import Json, Tool
 
-__all__ = ["Once", "run_once"]
+__all__ = ["ARRIVED", "Once", "run_once"]
+
+ARRIVED = "toolfold.arrived"
+"""Where the door writes into an ASGI scope when a request came in, by the monotonic clock."""
 
 Once = Callable[[Callable[[], Awaitable[dict[str, Json]]]], Awaitable[dict[str, Json]]]
 """Makes a call, or returns what it came to when it was made before."""

@@ -8,6 +8,7 @@ the one module that speaks to clients through it.
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -50,7 +51,7 @@ from pydantic import BaseModel, ValidationError
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.conversations import HttpConversation, conversation_of
-from toolfold.serve.mcp._once import Once
+from toolfold.serve.mcp._once import ARRIVED, Once
 from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
 from toolfold.serve.mcp.client_channels import SessionChannel, StreamChannel, ask, tell
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
@@ -110,6 +111,13 @@ class ClientRequest:
     def request_id(self) -> str | int | None:
         """What the client calls the request."""
         return self._context.request_id
+
+    @property
+    def arrived(self) -> float:
+        """When it came in, by the monotonic clock; now, where nobody took note."""
+        request = self._context.request
+        found = None if request is None else request.scope.get(ARRIVED)
+        return found if isinstance(found, float) else time.monotonic()
 
     @property
     def headers(self) -> Mapping[str, str] | None:

@@ -4,7 +4,8 @@ A client that lost its connection may send the same request, by the same id in t
 to any replica. So a call is written down before it is sent to a server, and what it came to is
 written down before it is answered: the second time it is answered with that, or waited for where
 it is still running, or, where the replica that ran it is gone, with the truth that nobody knows
-whether it ran. While the database is away calls run all the same, without the journal.
+whether it ran. While the database is away calls run all the same, without the journal, but for
+those that have waited for it: their client may have sent them to another replica by now.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -45,6 +47,9 @@ LARGEST_OUTCOME = 256 * 1024
 CallOutcome = dict[str, Json]
 """What a call came to: `{"result": …}`, `{"error": {code, message, data}}`."""
 
+LATE = 0.5
+"""How old a call may be that runs though it could not be written down, in seconds."""
+
 _Key = tuple[str, bytes]
 
 
@@ -69,6 +74,7 @@ class CallJournal:
         session: str,
         request: Json,
         params: Mapping[str, Json],
+        arrived: float,
         work: Callable[[], Awaitable[dict[str, Json]]],
     ) -> dict[str, Json]:
         """Return what a call comes to, or came to when it was made before.
@@ -77,6 +83,7 @@ class CallJournal:
             session: The client's session.
             request: The id of its request.
             params: What it asks for.
+            arrived: When it came in, by the monotonic clock.
             work: Makes the call.
 
         Raises:
@@ -97,6 +104,10 @@ class CallJournal:
                 is_written = True
                 outcome = await self._known(key, found)
                 return _taken(outcome)
+            if not found and time.monotonic() - arrived > LATE:
+                is_written = True
+                outcome = {"result": _told(prompts.NOT_WRITTEN_DOWN)}
+                return outcome["result"]
             try:
                 outcome = {"result": await work()}
             except Exception as error:

@@ -32,6 +32,7 @@ from toolfold.serve.http.events import EventRoom, ResumableSessions
 from toolfold.serve.http.presence import TooManyError
 from toolfold.serve.http.rate_limit import Message, Receive
 from toolfold.serve.http.request_headers import headers_of
+from toolfold.serve.mcp._once import ARRIVED
 from toolfold.serve.principals import principal_of
 from toolfold.serve.replica.call_journal import CallJournal
 from toolfold.serve.replica.http_messages import (
@@ -141,6 +142,7 @@ class RoamingSessions(ResumableSessions):
     async def _handle_stateful_request(
         self, scope: AsgiScope, receive: Receive, send: Send
     ) -> None:
+        scope[ARRIVED] = time.monotonic()
         named = headers_of(scope, b"mcp-session-id")
         if not named:
             await self._open(scope, receive, send)
@@ -461,7 +463,9 @@ class RoamingSessions(ResumableSessions):
         """Return what keeps a client's call from running twice; None outside of sessions."""
         if request.key not in self._copies:
             return None
-        return partial(self.journal.once, request.key, request.request_id, request.params)
+        return partial(
+            self.journal.once, request.key, request.request_id, request.params, request.arrived
+        )
 
     def has_revealed(self, session: str) -> None:
         """A conversation's list has grown here."""
