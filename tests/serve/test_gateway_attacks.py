@@ -21,7 +21,7 @@ from toolfold.serve.mcp import _parking as parking
 from toolfold.serve.principals import Principal, TokenTable
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust
-from toolfold.sources.mcp import lifecycle
+from toolfold.sources.mcp import lifecycle, reached_here
 from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.server import Server
 
@@ -314,14 +314,14 @@ def test_a_question_of_either_revision_carries_the_servers_name(mode: str, flag:
 
 def test_a_server_that_hangs_is_tried_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
     starts: list[float] = []
-    start = lifecycle.start
+    start = reached_here.start
 
     async def counted(server: Server) -> Any:
         starts.append(asyncio.get_running_loop().time())
         return await start(server)
 
     monkeypatch.setattr(lifecycle, "HEALTHY_AFTER", 0.1)
-    monkeypatch.setattr(lifecycle, "start", counted)
+    monkeypatch.setattr(reached_here, "start", counted)
 
     async def main() -> None:
         async with gateway(evil("s", "hang", start_timeout=0.2)):
