@@ -6,12 +6,11 @@ meaning proposes some, and the index over words those with the rare words of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import log1p
 from typing import TYPE_CHECKING, Any, LiteralString, cast
 
-from toolfold._json_values import compact_bytes
 from toolfold.scope import Scope
 from toolfold.search.lexical import WordStatistics
 from toolfold.search.partial import AllTools, AskedText, ToolEntry, asked, name_terms
@@ -38,6 +37,9 @@ COMMON_ROWS = 200_000
 READINGS = 8
 """How often a query is read anew because a reading asked for more words."""
 
+_READING_AMONG = 4
+"""Of so many times as many tools with the rare words, those that change nothing are taken."""
+
 _EF_SEARCH = 200
 
 
@@ -62,14 +64,33 @@ class Proposal:
     whole: AllTools
 
 
-def reach(connection: Connection[Any], tenant: str, scope: Scope) -> ScopeFilter:
-    """Return what a scope leaves of a catalog."""
-    if scope.holds_everything:
-        return ScopeFilter(None, None)
+def reach(
+    connection: Connection[Any],
+    tenant: str,
+    scope: Scope,
+    sources: Collection[str] | None = None,
+    *,
+    read_only: bool = False,
+) -> ScopeFilter:
+    """Return what is left of a catalog.
+
+    Args:
+        connection: To the database.
+        tenant: Whose catalog it is.
+        scope: What the caller may know of.
+        sources: The sources that there are for the caller; None for all.
+        read_only: Whether only tools that say they change nothing are left.
+    """
+    if scope.holds_everything and sources is None:
+        return ScopeFilter(None, None, read_only)
     rows = connection.execute(
         "select source, toolsets from toolfold.sources where tenant = %s", (tenant,)
     ).fetchall()
-    return scope_filter(scope, dict(rows))
+    there = {source: toolsets for source, toolsets in rows if sources is None or source in sources}
+    left = scope_filter(scope, there)
+    if left.sources is None and len(there) < len(rows):
+        left = left._replace(sources=list(there))
+    return left._replace(read_only=read_only)
 
 
 def statistics(
@@ -234,16 +255,10 @@ class _Engine:
         self._connection = connection
         self._tenant = tenant
         self._sources = left.sources
-        self._scope = None if left.levels is None else compact_bytes(left.levels).decode()
+        self._left = left
+        self._values = left.values(tenant)
         self._size = size
-        self._where = "tenant = %(tenant)s and trusted"
-        if self._sources is not None:
-            self._where += " and source = any(%(sources)s)"
-        if self._scope is not None:
-            self._where += (
-                " and toolfold.in_scope(name, source, bare_name, toolset, has_own_name,"
-                " plain_name, plain_source, plain_bare_name, plain_toolset, %(scope)s::jsonb)"
-            )
+        self._where = left.condition
 
     def _ids(self, ordered: str, most: int, **values: Any) -> list[int]:
         return [
@@ -256,9 +271,8 @@ class _Engine:
         ]
 
     def _execute(self, statement: str, **values: Any) -> list[Any]:
-        given = {"tenant": self._tenant, "sources": self._sources, "scope": self._scope}
-        fixed = cast("LiteralString", statement)  # made of the texts of this module alone
-        return self._connection.execute(fixed, given | values).fetchall()
+        fixed = cast("LiteralString", statement)  # made of the texts of this package alone
+        return self._connection.execute(fixed, self._values | values).fetchall()
 
     def scanned(self, text: AskedText, holders: _Holders) -> list[int]:
         """Return the nearest tools of all, by meaning and by words."""
@@ -302,7 +316,7 @@ class _Engine:
             query=sparse(self._tenant, worth),
             any=[term_number(self._tenant, term) for term in rare],
             all=[term_number(self._tenant, term) for term in together] or None,
-            most=text.candidates,
+            most=text.candidates * (_READING_AMONG if self._left.read_only else 1),
         )
         return near + [row[0] for row in said]
 
@@ -340,7 +354,7 @@ class _Engine:
         """Return what search knows of some tools."""
         rows = self._execute(
             "select id, name, source, digest, document, term_count, vector"
-            " from toolfold.tools where id = any(%(ids)s) and tenant = %(tenant)s",
+            f" from toolfold.tools where id = any(%(ids)s) and {self._where}",
             ids=list(ids),
         )
         return [(row[0], entry_of(*row[1:])) for row in rows]
@@ -350,7 +364,7 @@ class _Engine:
         import numpy as np
         from pgvector import HalfVector
 
-        if self._sources is None and self._scope is None:
+        if self._sources is None and self._left.is_by_source:
             return own
         [(size, total, square)] = self._execute(
             "select count(*), sum(c), sum(c * c) from (select -(vector <#> %(query)s) as c"

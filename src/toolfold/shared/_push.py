@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,36 +26,68 @@ class CatalogChanges(NamedTuple):
 
     added: list[Tool]
     changed: list[Tool]
+    """Those that say something else, or of which it is no longer the same whether they wait."""
     same: int
     gone: list[str]
     """Tools of the same sources that are not in the list any more."""
 
 
-def changes(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> CatalogChanges:
-    """Return how tools differ from what is there of their sources."""
+def changes(
+    connection: Connection[Any],
+    tenant: str,
+    tools: Sequence[Tool],
+    sources: Collection[str] = (),
+    waiting: Collection[str] = (),
+) -> CatalogChanges:
+    """Return how tools differ from what is there of their sources.
+
+    Args:
+        connection: To the database.
+        tenant: Whose catalog it is.
+        tools: The tools.
+        sources: Further sources, which may have none of them.
+        waiting: The names of those that wait for a person.
+    """
     names = [tool.name for tool in tools]
-    sources = sorted({tool.source or "" for tool in tools})
+    own = sorted({*sources, *(tool.source or "" for tool in tools)})
     rows = connection.execute(
-        "select name, digest, made_by, source = any(%s) from toolfold.tools"
+        "select name, digest, made_by, trusted, source = any(%s) from toolfold.tools"
         " where tenant = %s and (source = any(%s) or name = any(%s))",
-        (sources, tenant, sources, names),
+        (own, tenant, own, names),
     ).fetchall()
-    there = {name: (digest, made_by) for name, digest, made_by, _ in rows}
-    now = version()
+    there = {row[0]: row[1:4] for row in rows}
+    now, held = version(), frozenset(waiting)
     added = [tool for tool in tools if tool.name not in there]
-    changed = [t for t in tools if t.name in there and there[t.name] != (t.digest, now)]
+    changed = [
+        tool
+        for tool in tools
+        if there.get(tool.name, ()) not in ((), (tool.digest, now, tool.name not in held))
+    ]
     given = set(names)
-    gone = sorted(name for name, _, _, is_own in rows if is_own and name not in given)
+    gone = sorted(row[0] for row in rows if row[4] and row[0] not in given)
     return CatalogChanges(added, changed, len(tools) - len(added) - len(changed), gone)
 
 
-def push_batch(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> None:
-    """Write some tools, all or none."""
+def push_batch(
+    connection: Connection[Any],
+    tenant: str,
+    tools: Sequence[Tool],
+    waiting: Collection[str] = (),
+) -> None:
+    """Write some tools, all or none.
+
+    Args:
+        connection: To the database.
+        tenant: Whose catalog it is.
+        tools: The tools.
+        waiting: The names of those that nobody finds until a person has looked at them; what
+            is known of all tools knows nothing of these.
+    """
     own = entries(tools)
     lengths = _hold(connection, tenant, own)
     sums = Sums()
     sums.add(_held(connection, tenant, [tool.name for tool in tools]), -1)
-    sums.add(own)
+    sums.add(entry for entry in own if entry.name not in waiting)
     worth = impacts([entry.document for entry in own], lengths)
     made_by = version()
     rows = zip(tools, own, worth, strict=True)
@@ -68,12 +100,13 @@ def push_batch(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) 
     with connection.cursor().copy(into) as copy:
         copy.set_types(
             ["text"] * 6 + ["bool"] + ["text"] * 6 + ["int4", "bytea", "halfvec", "sparsevec"]
-            + ["int4[]", "bool", "timestamptz"]
+            + ["int4[]", "bool", "bool", "timestamptz"]
         )  # fmt: skip
         for tool, entry, values in rows:
             row = row_of(tenant, tool, entry, values, made_by)
-            copy.write_row([*row, True, datetime.now(UTC)])
-    updates = ", ".join(f"{column} = excluded.{column}" for column in (*COLUMNS[2:], "changed"))
+            copy.write_row([*row, tool.name not in waiting, datetime.now(UTC)])
+    written = (*COLUMNS[2:], "trusted", "changed")
+    updates = ", ".join(f"{column} = excluded.{column}" for column in written)
     upsert = (
         f"insert into toolfold.tools ({copied}, trusted, changed)"
         f" select {copied}, trusted, changed from pushed"
@@ -88,13 +121,12 @@ def remove(connection: Connection[Any], tenant: str, names: Sequence[str]) -> in
     """Take tools out and return how many there were."""
     _hold(connection, tenant, [])
     sums = Sums()
-    own = _held(connection, tenant, names)
-    sums.add(own, -1)
-    connection.execute(
+    sums.add(_held(connection, tenant, names), -1)
+    gone = connection.execute(
         "delete from toolfold.tools where tenant = %s and name = any(%s)", (tenant, list(names))
-    )
+    ).rowcount
     apply(connection, tenant, sums)
-    return len(own)
+    return gone
 
 
 def _hold(
@@ -123,9 +155,10 @@ def _hold(
 
 
 def _held(connection: Connection[Any], tenant: str, names: Sequence[str]) -> list[ToolEntry]:
+    """Return what is counted of some tools: of those that wait for a person, nothing is."""
     found = connection.execute(
         "select name, source, digest, document, term_count, vector from toolfold.tools"
-        " where tenant = %s and name = any(%s)",
+        " where tenant = %s and name = any(%s) and trusted",
         (tenant, list(names)),
     ).fetchall()
     return [entry_of(*row) for row in found]

@@ -19,6 +19,7 @@ __all__ = [
     "TERM_NUMBERS",
     "entry_of",
     "is_storable",
+    "name_key",
     "row_of",
     "sparse",
     "term_number",
@@ -34,7 +35,7 @@ _TERMS_AT_MOST = 16_000
 COLUMNS = (
     "tenant", "name", "source", "digest", "toolset", "bare_name", "has_own_name", "plain_name",
     "plain_source", "plain_toolset", "plain_bare_name", "definition", "made_by", "term_count",
-    "document", "vector", "words", "terms",
+    "document", "vector", "words", "terms", "read_only",
 )  # fmt: skip
 """The columns of `toolfold.tools` that a push writes, in the order of `row_of`."""
 
@@ -55,6 +56,11 @@ def sparse(tenant: str, worth: Mapping[str, float]) -> SparseVector:
     return SparseVector(dict(list(numbers.items())[:_TERMS_AT_MOST]), TERM_NUMBERS)
 
 
+def name_key(name: str) -> str:
+    """Return the letters and digits of a name, as `toolfold.name_key` in the schema does."""
+    return "".join(c.lower() if c.isascii() else c for c in name if not c.isascii() or c.isalnum())
+
+
 def is_storable(tool: Tool) -> bool:
     """Whether the database can hold a tool: its texts have no zero and no half a character."""
     texts = (tool.name, tool.source or "", tool.toolset or "", tool.bare_name)
@@ -73,7 +79,7 @@ def row_of(
         plain(tool.name), plain(source), None if toolset is None else plain(toolset),
         plain(tool.bare_name), _definition(tool), made_by, len(entry.document.terms),
         entry.packed(), HalfVector(entry.vector), sparse(tenant, worth),
-        [term_number(tenant, term) for term in worth],
+        [term_number(tenant, term) for term in worth], tool.is_read_only,
     )  # fmt: skip
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from toolfold._memo import Memo
 from toolfold.scope import EVERYTHING, Scope
-from toolfold.search.partial import matches
-from toolfold.shared._proposals import Statistics, proposal, reach, statistics
+from toolfold.shared._proposals import Statistics, reach, statistics
 from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
 from toolfold.shared._rows import is_storable, tool_of
+from toolfold.shared.reading import CatalogReading, Reach, SharedHit, SourceCounts
 from toolfold.store.postgres.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
 
@@ -29,15 +29,7 @@ PUSH_TIMEOUT = 600.0
 CHANNEL = "toolfold_catalog"
 """Where changes are announced; the payload is the tenant."""
 
-_log = logging.getLogger(__name__)
-
-
-class SharedHit(NamedTuple):
-    """A tool that answers a query."""
-
-    tool: Tool
-    score: float
-    """How probable it is that it serves, as the embedded search says it."""
+_COUNTS_AT_MOST = 128
 
 
 class Pushed(NamedTuple):
@@ -81,6 +73,7 @@ class SharedCatalog:
         self._database = Database(address, tenant=tenant, statement_timeout=statement_timeout)
         self._tenant = tenant
         self._statistics: Statistics | None = None
+        self._counted: Memo[tuple[int, Reach], SourceCounts] = Memo(_COUNTS_AT_MOST)
 
     def __enter__(self) -> Self:
         self._database.__enter__()
@@ -102,39 +95,49 @@ class SharedCatalog:
         Raises:
             StoreAwayError: The database is away.
         """
-        with self._database.transaction(reads_only=True) as connection:
-            known = self._statistics = statistics(connection, self._tenant, self._statistics)
-            if known is None or limit < 1:
-                return []
-            left = reach(connection, self._tenant, scope)
-            found = proposal(connection, self._tenant, query, known, left)
-            if found is None:
-                return []
-            best = matches(query, found.entries, found.whole, limit)
-            ids = [found.ids[match.position] for match in best]
-            rows = dict(
-                connection.execute(
-                    "select id, definition from toolfold.tools where id = any(%s)", (ids,)
-                ).fetchall()
-            )
-        both = [(tool_of(rows[i]), m.score) for i, m in zip(ids, best, strict=True) if i in rows]
-        return [SharedHit(tool, score) for tool, score in both if self._is_in(tool, scope)]
+        with self.reading(Reach(scope)) as reading:
+            return reading.search(query, limit)
 
     def find(self, name: str, *, scope: Scope = EVERYTHING) -> Tool | None:
         """Return the tool of a name, if there is one in the scope."""
-        if "\0" in name:
-            return None
-        with self._database.transaction(reads_only=True) as connection:
-            row = connection.execute(
-                "select definition from toolfold.tools where tenant = %s and name = %s and trusted",
-                (self._tenant, name),
-            ).fetchone()
-        tool = None if row is None else tool_of(row[0])
-        return tool if tool is not None and tool in scope else None
+        with self.reading(Reach(scope)) as reading:
+            return reading.find(name)
+
+    @contextmanager
+    def reading(self, own: Reach = Reach()) -> Generator[CatalogReading]:  # noqa: B008
+        """Read one state of the catalog: several questions in one transaction.
+
+        Args:
+            own: What of it there is for the caller.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        with self._transaction(reads_only=True) as connection:
+            known = self._statistics = statistics(connection, self._tenant, self._statistics)
+            left = reach(connection, self._tenant, own.scope, own.sources, read_only=own.read_only)
+            yield CatalogReading(connection, self._tenant, own, left, known, self._counted)
+
+    def of(self, tenant: str) -> SharedCatalog:
+        """Return another tenant's catalog in the same database, over the same connections.
+
+        It is open as long as this one is.
+        """
+        other = SharedCatalog.__new__(SharedCatalog)
+        other._database = self._database
+        other._tenant = tenant
+        other._statistics = None
+        other._counted = Memo(_COUNTS_AT_MOST)
+        return other
+
+    @property
+    def tenant(self) -> str:
+        """Whose catalog it is."""
+        return self._tenant
 
     def sources(self) -> list[SharedSource]:
         """Return the sources, by name."""
-        with self._database.transaction(reads_only=True) as connection:
+        with self._transaction(reads_only=True) as connection:
             rows = connection.execute(
                 "select source, size from toolfold.sources where tenant = %s order by source",
                 (self._tenant,),
@@ -145,7 +148,7 @@ class SharedCatalog:
         """Yield the tools, by name; those of one source where it is named."""
         after = ""
         while True:
-            with self._database.transaction(reads_only=True) as connection:
+            with self._transaction(reads_only=True) as connection:
                 rows = connection.execute(
                     "select name, definition from toolfold.tools where tenant = %s and name > %s"
                     " and (%s::text is null or source = %s) order by name limit %s",
@@ -156,16 +159,20 @@ class SharedCatalog:
                 return
             after = rows[-1][0]
 
-    def diff(self, tools: Iterable[Tool]) -> CatalogChanges:
-        """Return what a push of these tools would change."""
-        with self._database.transaction(reads_only=True) as connection:
-            return changes(connection, self._tenant, list(tools))
+    def diff(
+        self, tools: Iterable[Tool], *, sources: Collection[str] = (), waiting: Collection[str] = ()
+    ) -> CatalogChanges:
+        """Return what a push of these tools would change; see `push`."""
+        with self._transaction(reads_only=True) as connection:
+            return changes(connection, self._tenant, list(tools), sources, waiting)
 
     def push(
         self,
         tools: Iterable[Tool],
         *,
         prune: bool = False,
+        sources: Collection[str] = (),
+        waiting: Collection[str] = (),
         progress: Callable[[int, int], None] = lambda done, all: None,
     ) -> Pushed:
         """Write tools: what is new or has another digest; the rest is not touched.
@@ -173,16 +180,20 @@ class SharedCatalog:
         Args:
             tools: The tools.
             prune: Whether tools of the same sources that are not among them are taken out.
+            sources: Sources to prune that may have none of them left.
+            waiting: The names of those that nobody finds until they are pushed again without
+                being named here: they wait for a person to look at them.
             progress: Told how many of how many are written.
         """
         given = list(tools)
         refused = tuple(tool.name for tool in given if not is_storable(tool))
-        found = self.diff(tool for tool in given if is_storable(tool))
+        storable = (tool for tool in given if is_storable(tool))
+        found = self.diff(storable, sources=sources, waiting=waiting)
         wanted = [*found.added, *found.changed]
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
             with self._changing() as connection:
-                push_batch(connection, self._tenant, batch)
+                push_batch(connection, self._tenant, batch, waiting)
             progress(start + len(batch), len(wanted))
         removed = self.remove(found.gone) if prune and found.gone else 0
         return Pushed(len(found.added), len(found.changed), found.same, removed, refused)
@@ -195,16 +206,12 @@ class SharedCatalog:
     @contextmanager
     def _changing(self) -> Generator[Connection[Any]]:
         """Open a transaction that changes the catalog, and tell the others when it is done."""
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 "select set_config('statement_timeout', %s, true)", (f"{PUSH_TIMEOUT * 1000:.0f}",)
             )
             yield connection
             connection.execute("select pg_notify(%s, %s)", (CHANNEL, self._tenant))
 
-    def _is_in(self, tool: Tool, scope: Scope) -> bool:
-        """Whether a found tool is in the scope, as its query has seen to."""
-        if tool in scope:
-            return True
-        _log.error("the database found %r outside the scope; it is left out", tool.name)
-        return False
+    def _transaction(self, *, reads_only: bool = False) -> AbstractContextManager[Connection[Any]]:
+        return self._database.transaction(reads_only=reads_only, tenant=self._tenant)

@@ -102,11 +102,14 @@ class Database:
             pool.close()
 
     @contextmanager
-    def transaction(self, *, reads_only: bool = False) -> Generator[Connection[Any]]:
+    def transaction(
+        self, *, reads_only: bool = False, tenant: str | None = None
+    ) -> Generator[Connection[Any]]:
         """Open a transaction that sees and writes the tenant's rows alone.
 
         Args:
             reads_only: Whether all of it is to see one state, and nothing is to change.
+            tenant: Another tenant than the database's own.
 
         Raises:
             StoreAwayError: The database is away.
@@ -121,7 +124,7 @@ class Database:
                 connection.execute(
                     "select set_config('toolfold.tenant', %s, true),"
                     " set_config('statement_timeout', %s, true)",
-                    (self.tenant, f"{self._timeout * 1000:.0f}"),
+                    (tenant or self.tenant, f"{self._timeout * 1000:.0f}"),
                 )
                 yield connection
         except PoolTimeout as error:
