@@ -20,7 +20,7 @@ from toolfold.search._text import raw_words, stem
 from toolfold.search.memory import SearchMemory
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["companions", "producers"]
+__all__ = ["SoughtBeside", "companions", "producers", "sought_beside"]
 
 COMPANIONS_AT_MOST = 6
 """How many there are for one search: more cost more than they bring."""
@@ -128,6 +128,36 @@ def producers(tool: Tool, folded: Catalog) -> tuple[Tool, ...]:
     return tuple(folded.tools[place] for place in places)
 
 
+class SoughtBeside(NamedTuple):
+    """What a catalog is looked through for beside a tool's own source."""
+
+    names: tuple[str, ...]
+    """Names that stand where the tool's requirements are described."""
+    times: tuple[str, ...]
+    """Words for points in time that it requires: who tells the present one is named."""
+    one_of: tuple[str, ...]
+    """Words of which one stands in the name of a tool that does."""
+
+
+def sought_beside(tool: Tool) -> SoughtBeside:
+    """Return what tools of other sources a tool may need beside it."""
+    names: list[str] = []
+    times: list[str] = []
+    for requirement, text in _required(tool):
+        names += _identifiers(text)
+        times += [word for word in list(raw_words(requirement))[-1:] if word in _TIMES]
+    return SoughtBeside(
+        tuple(dict.fromkeys(names)), tuple(dict.fromkeys(times)), tuple(sorted(_NOW))
+    )
+
+
+def _identifiers(text: str) -> Iterator[str]:
+    """Yield what in a text may be the name of a tool."""
+    for identifier in _IDENTIFIER.findall(text):
+        if len(identifier) <= _NAMED_LIMIT and len(list(raw_words(identifier))) > 1:
+            yield identifier
+
+
 def _producers(tool: Tool, folded: Catalog) -> Iterable[int]:
     names, tools = _names(folded), folded.tools
     found: dict[int, None] = {}
@@ -154,11 +184,10 @@ def _giving(
     tool: Tool, requirement: str, text: str, names: _Names, tools: Sequence[Tool]
 ) -> Iterator[int]:
     """Yield the places of tools that give a requirement, the surest first."""
-    for identifier in _IDENTIFIER.findall(text):
-        if len(identifier) <= _NAMED_LIMIT and len(list(raw_words(identifier))) > 1:
-            place = names.by_name.get(identifier.lower(), -1)
-            if place >= 0:
-                yield place
+    for identifier in _identifiers(text):
+        place = names.by_name.get(identifier.lower(), -1)
+        if place >= 0:
+            yield place
     words = list(raw_words(requirement))
     if not words:
         return

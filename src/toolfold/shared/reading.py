@@ -209,6 +209,21 @@ class CatalogReading:
             found = self._counted.put(key, self._counts())
         return found
 
+    @property
+    def every_source(self) -> frozenset[str]:
+        """The names of all sources that there are for anybody."""
+        if self._known is None:
+            return frozenset()
+        key = self._known.version, Reach()
+        found = self._counted.get(key)
+        if found is None:
+            rows = self._execute(
+                "select source, size from toolfold.sources where tenant = %(tenant)s"
+                " order by source"
+            )
+            found = self._counted.put(key, dict(rows))
+        return frozenset(filter(None, found))
+
     def _counts(self) -> SourceCounts:
         from psycopg.errors import QueryCanceled
 
