@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 
 import psycopg
 import pytest
 
 from cluster.postgres import APP, OWNER, Postgres, why_not
+from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.migrations import migrate
 
 _NUMBERS = count()
@@ -45,3 +47,22 @@ def address(empty_database: Callable[[], tuple[str, str]]) -> str:
     with psycopg.connect(owner, autocommit=True) as connection:
         migrate(connection, APP)
     return app
+
+
+@pytest.fixture
+def postgres_alone() -> Iterator[tuple[Postgres, str]]:
+    """A PostgreSQL of a test's own, which it may stop and kill, and its address."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with Postgres() as server:
+        with psycopg.connect(server.address(OWNER), autocommit=True) as connection:
+            connection.execute("create role app login")
+            migrate(connection, APP)
+        yield server, server.address(APP)
+
+
+@pytest.fixture
+def open_database() -> Iterator[Callable[..., Database]]:
+    """Opens databases, and closes them in the end."""
+    with ExitStack() as stack:
+        yield lambda address, **more: stack.enter_context(Database(address, **more))

@@ -15,7 +15,7 @@ from toolfold import Scope, Tool
 from toolfold.demo import demo_catalog
 from toolfold.search.hybrid import Hybrid
 from toolfold.shared import SharedCatalog, _proposals
-from toolfold.store.postgres.database import StoreAwayError
+from toolfold.store.store import StoreAwayError
 
 TOOLS = list(demo_catalog().tools)
 QUERIES = [

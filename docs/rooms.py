@@ -28,7 +28,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "toolfold"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "_formats", "_memo", "_characters", "_secret_shapes", "session", "_moved"),
-    ("_bounds", "_files"),
+    ("_bounds", "_files", "_locks"),
     ("_json_values", "_terminal"),
     ("tool", "_schema_extent"),
     ("scope", "_signature", "_summary", "_definitions", "tokens", "redact", "prompts", "absent"),

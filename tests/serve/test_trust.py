@@ -425,7 +425,7 @@ def test_with_a_damaged_file_everything_waits_and_the_file_stays_as_it_is(
     tmp_path: Path, text: bytes, mode: Mode, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = TrustStore(tmp_path)
-    store.path.write_bytes(text)
+    (tmp_path / "trust.json").write_bytes(text)
     trust = Trust(store, mode)
 
     with caplog.at_level(logging.ERROR):
@@ -434,7 +434,7 @@ def test_with_a_damaged_file_everything_waits_and_the_file_stays_as_it_is(
     assert [s.admitted for s in sifted] == [()] * 3
     assert {item.reason for s in sifted for item in s.quarantined} == {"unreadable"}
     assert len(caplog.records) == 1
-    assert store.path.read_bytes() == text
+    assert (tmp_path / "trust.json").read_bytes() == text
     with pytest.raises(TrustError):
         store.load()
 
@@ -481,7 +481,7 @@ def test_a_huge_tool_is_remembered_by_its_fingerprint_and_its_start(tmp_path: Pa
 
     for own in (tool, wide, nested):
         trust.sift("s", [own])
-        assert trust.store.path.stat().st_size < 100_000
+        assert (tmp_path / "trust.json").stat().st_size < 100_000
         assert len(trust.difference("s", "t") or "") < 100_000
 
 

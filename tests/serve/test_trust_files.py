@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from toolfold import Tool
-from toolfold.serve.trust import store as stores
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Mode, Trust, fingerprint
 from toolfold.sources.mcp._exposed_records import named_tool
+from toolfold.store import files as stores
 
 OLD = Tool("s__old", "Look something up.")
 NEW = Tool("s__new", "Also look something up.")

@@ -10,6 +10,7 @@ import click
 from toolfold.cli import options
 from toolfold.cli.servers import AskedGateways
 from toolfold.cli.status import state_folders
+from toolfold.config.opened_store import store_of
 from toolfold.errors import ConfigError, ToolfoldError
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def command() -> None:
 @click.argument("name")
 @options.scope_options
 @click.option("--read-only", is_flag=True, help="Only tools that say they change nothing")
+@click.option(
+    "--tenant",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="Whose it is, among those who share a deployment",
+)
 @options.config_option
 @options.json_option
 def create(
@@ -45,6 +53,7 @@ def create(
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     read_only: bool,
+    tenant: str,
     config: str | None,
     as_json: bool,
 ) -> None:
@@ -63,9 +72,9 @@ def create(
             f"the configuration has a token named {name!r}", hint="choose another name"
         )
     value = new_token()
-    made = KeptToken(name, digest_of(value), time.time(), allow or ("*",), deny, read_only)
+    made = KeptToken(name, digest_of(value), time.time(), allow or ("*",), deny, read_only, tenant)
     assert made.token  # a name or a pattern that cannot be used is refused before it is kept
-    TokenStore(loaded.serve.state_folder).create(made)
+    TokenStore(store_of(loaded.serve).documents).create(made)
     told = _apply(config)
     if as_json:
         options.print_json({"name": name, "token": value, "gateways": told})
@@ -87,7 +96,7 @@ def revoke(name: str, config: str | None, as_json: bool) -> None:
     """
     from toolfold.serve.token_store import TokenStore
 
-    TokenStore(_loaded(config).serve.state_folder).revoke(name, time.time())
+    TokenStore(store_of(_loaded(config).serve).documents).revoke(name, time.time())
     told = _apply(config)
     if as_json:
         options.print_json({"name": name, "gateways": told})
@@ -111,15 +120,16 @@ def list_command(config: str | None, as_json: bool) -> None:
     loaded = _loaded(config)
     found: list[dict[str, Any]] = [
         {"name": token.name, "from": "file", "created": None, "revoked": None,
-         "allow": list(token.allow), "deny": list(token.deny), "read_only": token.read_only}
+         "allow": list(token.allow), "deny": list(token.deny), "read_only": token.read_only,
+         "tenant": token.tenant}
         for token in loaded.serve.tokens
     ]  # fmt: skip
-    for each in TokenStore(loaded.serve.state_folder).load():
+    for each in TokenStore(store_of(loaded.serve).documents).load():
         revoked = None if each.revoked is None else moment(each.revoked)
         found.append(
             {"name": each.name, "from": "command", "created": moment(each.created),
              "revoked": revoked, "allow": list(each.allow), "deny": list(each.deny),
-             "read_only": each.read_only}
+             "read_only": each.read_only, "tenant": each.tenant}
         )  # fmt: skip
     if as_json:
         options.print_json({"tokens": found})

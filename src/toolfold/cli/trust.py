@@ -15,6 +15,7 @@ import click
 from toolfold._terminal import Style, styled
 from toolfold.cli import options
 from toolfold.cli.output import say
+from toolfold.config.opened_store import store_of
 from toolfold.errors import ToolfoldError, UnknownToolError
 from toolfold.invisible import shown
 from toolfold.serve.trust import verdicts as trust
@@ -241,7 +242,7 @@ def _open(config: str | None, state_dir: str | None) -> Opened:
     from toolfold.config.gateway_config import load_gateway
 
     serve = load_gateway(config, strict=False).serve
-    return Opened(TrustStore(serve.state_folder), serve.trust)
+    return Opened(TrustStore(store_of(serve).documents), serve.trust)
 
 
 def _all(book: Book) -> list[FoundTools]:

@@ -7,6 +7,7 @@ A token is never in it: only the variable that holds it, or its SHA-256 digest.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ FOLDED_WAIT, PLAIN_WAIT = 2.0, 10.0
 _MEBIBYTE = 1024 * 1024
 _DIGEST = re.compile(r"(?:sha256:)?[0-9A-Fa-f]{64}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PASSWORD = re.compile(r"(?i)://[^/@?]*:[^/@?]+@|\bpassword\s*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,18 @@ class Token:
         low=0,
         high=1_000_000,
     )
+    tenant: str = setting(
+        "default", "Whose it is, among those who share a deployment and see nothing of each other."
+    )
 
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError("a token has no `name`", hint="give it one, as `name: laptop`")
         check_fields(self, f"tokens.{self.name}.")
+        if not self.tenant.strip():
+            raise ConfigError(
+                f"`tokens.{self.name}.tenant` is empty", hint="leave it out, or name one"
+            )
         if bool(self.env) == bool(self.sha256):
             what = "both `env` and `sha256`" if self.env else "neither `env` nor `sha256`"
             raise ConfigError(
@@ -196,6 +205,12 @@ class ServeSettings:
     state_dir: str = setting(
         "auto", "The folder for what is remembered between runs; `auto` is the user's own."
     )
+    store: str = setting(
+        "files",
+        "Where what is remembered and shared is kept: `files` for `state_dir`, or a PostgreSQL "
+        "that several replicas share: its address as libpq takes it, without a password, or the "
+        "environment variable that holds it.",
+    )
     max_parallel: int = setting(
         64,
         "Calls that one server, or one module of functions, runs at once; more wait.",
@@ -214,6 +229,7 @@ class ServeSettings:
         check_fields(self, "serve.")
         _check_names(self.tokens)
         _check_admin(self.admin)
+        _check_store(self.store)
 
     @property
     def folded_wait(self) -> float:
@@ -241,6 +257,26 @@ class ServeSettings:
         return platformdirs.user_state_path("toolfold", appauthor=False)
 
     @property
+    def store_address(self) -> str | None:
+        """The address of the PostgreSQL that `store` stands for; None for files.
+
+        Raises:
+            ConfigError: It is to be in a variable, which is not set.
+        """
+        if self.store == "files":
+            return None
+        if _is_address(self.store):
+            return self.store
+        address = os.environ.get(self.store, "").strip()
+        if not address:
+            raise ConfigError(
+                f"the address of the store is to be in the variable {self.store!r}, which is "
+                "not set",
+                hint=f"set it, as `export {self.store}=postgresql://user@host/name`",
+            )
+        return address
+
+    @property
     def audit_file(self) -> Path | None:
         """The file that `audit` stands for, or None where nothing is written."""
         if self.audit == "off":
@@ -261,6 +297,31 @@ def _check_admin(admin: str) -> None:
         raise ConfigError(
             "`serve.admin` is not the name of a variable",
             hint="write a name, as `TOOLFOLD_ADMIN`; the token itself does not belong here",
+        )
+
+
+def _is_address(store: str) -> bool:
+    return "://" in store or "=" in store
+
+
+def _check_store(store: str) -> None:
+    if not _is_address(store):
+        if _VARIABLE.match(store):
+            return
+        raise ConfigError(
+            "`serve.store` is neither an address nor the name of a variable",
+            hint="write `files`, `postgresql://user@host/name`, or a name as `TOOLFOLD_STORE`",
+        )
+    if "://" in store and not store.startswith(("postgresql://", "postgres://")):
+        raise ConfigError(
+            "`serve.store` is not the address of a PostgreSQL",
+            hint="write it as `postgresql://user@host/name`",
+        )
+    # What is wrong with it is not shown: it holds the password.
+    if _PASSWORD.search(store):
+        raise ConfigError(
+            "`serve.store` has a password in it, which does not belong in the file",
+            hint="put the whole address into a variable and name that, or use a password file",
         )
 
 

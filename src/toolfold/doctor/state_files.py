@@ -11,11 +11,13 @@ from contextlib import closing
 from pathlib import Path
 
 from toolfold.config import GatewayConfig
+from toolfold.config.opened_store import store_of
 from toolfold.doctor.diagnosis import Diagnosis
 from toolfold.memory import memory_file
 from toolfold.prompts import plural
 from toolfold.search._cache import cache_folder
 from toolfold.serve.trust.store import TrustStore
+from toolfold.store.store import Documents
 
 __all__ = ["look_at_files"]
 
@@ -30,7 +32,7 @@ def look_at_files(config: GatewayConfig) -> Iterator[Diagnosis]:
     kept = cache_folder(config.settings.cache_dir)
     if kept is not None:
         yield _folder("indexes", kept, private=False)
-    yield from _waiting(state)
+    yield from _waiting(store_of(config.serve).documents)
 
 
 def _folder(name: str, path: Path, *, private: bool) -> Diagnosis:
@@ -73,9 +75,9 @@ def _memory(path: Path) -> Diagnosis:
     return Diagnosis(_PART, name, "ok", f"{path}: {plural(count, 'request')}")
 
 
-def _waiting(state: Path) -> Iterator[Diagnosis]:
+def _waiting(documents: Documents) -> Iterator[Diagnosis]:
     """Yield that tools wait for a person."""
-    book = TrustStore(state).load()
+    book = TrustStore(documents).load()
     entries = [entry for tools in book.values() for entry in tools.values()]
     waiting = sum(bool(e.waiting and not e.waiting.is_rejected) for e in entries)
     if waiting:

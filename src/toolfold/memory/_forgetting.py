@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from toolfold.memory._store import Store
+from toolfold.memory._store import MemoryFile
 
 __all__ = ["GONE_AFTER", "forget_part", "tidy"]
 
@@ -18,7 +18,9 @@ GONE_AFTER = 30 * 86_400.0
 _NAMED = "IN (SELECT id FROM tools WHERE name = ?)"
 
 
-def forget_part(store: Store, tool: str | None, principal: str | None, before: float | None) -> int:
+def forget_part(
+    store: MemoryFile, tool: str | None, principal: str | None, before: float | None
+) -> int:
     """Forget what all of some conditions hold for, for good; return how many uses that were.
 
     Args:
@@ -45,7 +47,7 @@ def forget_part(store: Store, tool: str | None, principal: str | None, before: f
     return gone
 
 
-def tidy(store: Store, *, age: float, bound: int) -> None:
+def tidy(store: MemoryFile, *, age: float, bound: int) -> None:
     """Forget what is too old or too much, and tools that are gone.
 
     Args:

@@ -23,7 +23,7 @@ from typing import Any
 from toolfold._json_values import compact, parse
 from toolfold.errors import ToolfoldError
 
-__all__ = ["DAMAGED", "KeptRequest", "Ranked", "Store", "StoreError", "ToolKey"]
+__all__ = ["DAMAGED", "KeptRequest", "MemoryFile", "Ranked", "StoreError", "ToolKey"]
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class KeptRequest:
     """The tools, and how often each worked and did not; the newest first."""
 
 
-class Store:
+class MemoryFile:
     """A file of what searches led to. Safe to share between threads and processes.
 
     Args:

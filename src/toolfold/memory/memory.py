@@ -20,7 +20,7 @@ from toolfold.memory._evidence import SAME, Weight, believed
 from toolfold.memory._forgetting import forget_part, tidy
 from toolfold.memory._index import RequestIndex
 from toolfold.memory._pairs import Pairs
-from toolfold.memory._store import Ranked, Store, StoreError, ToolKey
+from toolfold.memory._store import MemoryFile, Ranked, StoreError, ToolKey
 from toolfold.memory._weighing import Weighing, embedded, packed
 from toolfold.memory._writer import MemoryWriter
 from toolfold.memory.principal_memory import PrincipalMemory
@@ -92,7 +92,7 @@ class Memory:
         self._redactor = redactor or Redactor()
         self._lock = threading.RLock()
         self._writing = threading.Lock()
-        self._kept: Store | None = None
+        self._kept: MemoryFile | None = None
         self._index: RequestIndex | None = None
         self._pairs = Pairs()
         self._seen_changes: tuple[int, int, int] = (-1, -1, -1)
@@ -369,9 +369,9 @@ class Memory:
     # ---- keeping
 
     @property
-    def _store(self) -> Store:
+    def _store(self) -> MemoryFile:
         if self._kept is None:
-            self._kept = Store(self._path)
+            self._kept = MemoryFile(self._path)
         return self._kept
 
     def _look(self, *, at_once: bool = False) -> None:

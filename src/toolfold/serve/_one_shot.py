@@ -21,6 +21,7 @@ from toolfold._suggestions import names_like
 from toolfold.absent import AbsentSource
 from toolfold.catalog import Catalog
 from toolfold.config.configured_sources import load_apis
+from toolfold.config.opened_store import store_of
 from toolfold.dispatch.records import Observer, Silent
 from toolfold.errors import MissingExtraError, ToolfoldError, UnknownToolError
 from toolfold.scope import EVERYTHING, Scope
@@ -296,7 +297,7 @@ async def _up(
     servers = tuple(replace(server, lazy=False) for server in config.servers)
     eager = replace(config, servers=servers, serve=replace(config.serve, lazy=False))
     folder, mode = eager.serve.state_folder, eager.serve.trust
-    trust = None if mode == "off" else Trust(TrustStore(folder), mode)
+    trust = None if mode == "off" else Trust(TrustStore(store_of(eager.serve).documents), mode)
     first = _First(len(servers), progress)
     gateway = Gateway(
         eager,

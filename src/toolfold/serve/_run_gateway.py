@@ -13,12 +13,13 @@ import logging
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Literal
 
 from toolfold.config.configured_sources import load_apis
+from toolfold.config.opened_store import store_of
 from toolfold.dispatch.records import Observer
 from toolfold.dispatch.spans import start_spans
 from toolfold.errors import MissingExtraError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.serve.gateway import Gateway
     from toolfold.serve.http.listening import Listening
+    from toolfold.serve.trust.verdicts import Trust
 
 __all__ = ["How", "serve_http", "serve_stdio"]
 
@@ -195,7 +197,7 @@ async def _gateway(
     process: _Process,
 ) -> AsyncGenerator[Gateway]:
     """Start the servers, then everything else; at the end, end them all."""
-    manifests = Manifests(config.serve.state_folder)
+    manifests = Manifests(store_of(config.serve).documents)
     lazy = {
         server.name
         for server in config.servers
@@ -243,13 +245,15 @@ async def _made(
         if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "anyio", "httpx2"):
             raise MissingExtraError("`toolfold serve`", "mcp") from None
         raise
+    from toolfold.serve.replica.membership import Membership
+    from toolfold.serve.trust.store import FILE_NAME as TRUST_FILE
     from toolfold.serve.trust.store import TrustStore
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp.oauth import signer
 
     trust = None
     if config.serve.trust != "off":
-        trust = Trust(TrustStore(config.serve.state_folder), config.serve.trust)
+        trust = Trust(TrustStore(store_of(config.serve).documents), config.serve.trust)
     spans = start_spans()
     gateway = Gateway(
         config,
@@ -263,9 +267,17 @@ async def _made(
         auth=signer(config.serve.state_folder),
         spans=spans,
     )
-    looking = asyncio.create_task(_look(gateway, trust)) if trust is not None else None
+    membership = Membership.of(store_of(config.serve))
+    decided = asyncio.Event()
+    if membership is not None:
+        gateway.membership = membership
+        membership.on_document(TRUST_FILE, decided.set)
+    looking = asyncio.create_task(_look(gateway, trust, decided)) if trust is not None else None
     try:
-        async with gateway:
+        async with (
+            nullcontext() if membership is None else membership.opened(),
+            gateway,
+        ):
             yield gateway
     finally:
         if looking is not None:
@@ -273,17 +285,21 @@ async def _made(
         spans.close()
 
 
-async def _look(gateway: Gateway, trust: object) -> None:
+async def _look(gateway: Gateway, trust: Trust, decided: asyncio.Event) -> None:
     """Serve a tool as soon as a person has approved it."""
-    from toolfold.serve.trust.verdicts import Trust
-
-    assert isinstance(trust, Trust)
     while True:
-        await asyncio.sleep(TRUST_LOOKS)
-        stale = [name for name in gateway.pool.upstreams if trust.is_stale(name)]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TRUST_LOOKS):
+                await decided.wait()
+        decided.clear()
+        stale = await asyncio.to_thread(_stale, trust, list(gateway.pool.upstreams))
         if stale:
             gateway.pool.judge_again(stale)
         gateway.others.judge_again(trust)
+
+
+def _stale(trust: Trust, names: Sequence[str]) -> list[str]:
+    return [name for name in names if trust.is_stale(name)]
 
 
 async def _first(*waits: asyncio.Task[object]) -> None:

@@ -54,6 +54,7 @@ from toolfold.wire.write import served_as
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.memory import Memory
+    from toolfold.serve.replica.membership import Membership
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
     from toolfold.sources.mcp.transports._process import Child
@@ -138,6 +139,8 @@ class Gateway:
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
         self.sessions = SessionStore()
         self.parking = Parking()
+        self.membership: Membership | None = None
+        """What is shared with other replicas; None where there are none."""
         self.doors: list[Door] = []
         """Where clients come in that must know of a changed configuration."""
         self._told_fold: FoldRecord | None = None

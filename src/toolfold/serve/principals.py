@@ -245,6 +245,7 @@ def _principal(token: Token, settings: ServeSettings) -> Principal:
         read_only=token.read_only or settings.read_only,
         rate_limit=settings.rate_limit if token.rate_limit is None else token.rate_limit,
         watches=scope.holds_everything and not token.read_only,
+        tenant=token.tenant,
     )
 
 

@@ -1,8 +1,8 @@
-"""Tokens that were made by command: their digests, in one file of the state folder.
+"""Tokens that were made by command: their digests, in one document.
 
 A token itself is shown once, to whoever made it, and is kept nowhere. What was revoked stays
-in the file as such: a gateway whose last token was revoked lets nobody in, and not everybody.
-A file that cannot be read is an error, never an empty one.
+there as such: a gateway whose last token was revoked lets nobody in, and not everybody.
+What cannot be read is an error, never an empty document.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolfold._files import replace_file
 from toolfold._json_values import compact_bytes, parse_strict
+from toolfold.config.opened_store import store_of
 from toolfold.config.serve_settings import Token
 from toolfold.errors import ConfigError
-from toolfold.serve._locks import file_lock
+from toolfold.store.files import documents_in
+from toolfold.store.store import Documents
 from toolfold.tool import Json, is_array, is_object
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class KeptToken:
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     read_only: bool = False
+    tenant: str = "default"
     revoked: float | None = None
     """When it was revoked; None while it counts."""
 
@@ -57,6 +59,7 @@ class KeptToken:
             allow=self.allow,
             deny=self.deny,
             read_only=self.read_only,
+            tenant=self.tenant,
         )
 
 
@@ -66,31 +69,26 @@ def new_token() -> str:
 
 
 class TokenStore:
-    """The file.
+    """The document.
 
     Args:
-        folder: The folder it is in. It is made when something is written.
+        place: The folder that its file is in, or where it is kept together with others.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+    def __init__(self, place: Path | Documents) -> None:
+        self._documents = documents_in(place)
 
     def load(self) -> tuple[KeptToken, ...]:
-        """Return all tokens, revoked ones too; none where there is no file.
+        """Return all tokens, revoked ones too; none where there is no document.
 
         Raises:
-            ConfigError: The file cannot be read.
+            ConfigError: It cannot be read.
+            StoreAwayError: It is shared, and cannot be reached.
         """
         try:
-            text = self.path.read_bytes()
-        except FileNotFoundError:
-            return ()
+            return self._read(self._documents.read(FILE_NAME))
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
-        try:
-            return _tokens(parse_strict(text))
-        except (ValueError, TypeError, KeyError) as error:
-            raise self._unusable(f"it is damaged: {error}") from None
 
     def create(self, made: KeptToken) -> None:
         """Keep a token.
@@ -127,22 +125,34 @@ class TokenStore:
         self._update(change)
 
     def _update(self, change: Callable[[tuple[KeptToken, ...]], tuple[KeptToken, ...]]) -> None:
+        def changed(content: bytes | None) -> bytes:
+            kept = change(self._read(content))
+            return compact_bytes({"version": VERSION, "tokens": kept}) + b"\n"
+
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with file_lock(self.path.with_suffix(".lock")):
-                kept = change(self.load())
-                text = compact_bytes({"version": VERSION, "tokens": kept}) + b"\n"
-                replace_file(self.path, text, durable=True)
+            self._documents.update(FILE_NAME, changed)
         except TimeoutError:
             raise ConfigError(
-                f"another process holds on to `{self.path}`", hint="end it, then try again"
+                f"another process holds on to `{self._where}`", hint="end it, then try again"
             ) from None
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
 
+    @property
+    def _where(self) -> str:
+        return self._documents.where(FILE_NAME)
+
+    def _read(self, content: bytes | None) -> tuple[KeptToken, ...]:
+        if content is None:
+            return ()
+        try:
+            return _tokens(parse_strict(content))
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._unusable(f"it is damaged: {error}") from None
+
     def _unusable(self, reason: str) -> ConfigError:
         return ConfigError(
-            f"the tokens in `{self.path}` cannot be used: {reason}",
+            f"the tokens in `{self._where}` cannot be used: {reason}",
             hint="put the file back from a copy, or move it away and make the tokens again",
         )
 
@@ -152,8 +162,9 @@ def with_kept_tokens(config: GatewayConfig) -> GatewayConfig:
 
     Raises:
         ConfigError: They cannot be read, or one has the name of the file's.
+        StoreAwayError: They are shared, and cannot be reached.
     """
-    kept = TokenStore(config.serve.state_folder).load()
+    kept = TokenStore(store_of(config.serve).documents).load()
     if not kept:
         return config
     tokens = (*config.serve.tokens, *(each.token for each in kept if each.revoked is None))
@@ -185,6 +196,7 @@ def _kept(value: Json) -> KeptToken:
         tuple(map(str, value["allow"])),
         tuple(map(str, value["deny"])),
         value["read_only"] is True,
+        str(value.get("tenant", "default")),
         None if revoked is None else float(revoked),
     )
     try:

@@ -23,7 +23,7 @@ from toolfold.session import Session
 from toolfold.shared.reading import CatalogReading, Reach
 from toolfold.shared.shared_catalog import SharedCatalog
 from toolfold.shared_fold._window import Window, WindowRanker
-from toolfold.store.postgres.database import StoreAwayError
+from toolfold.store.store import StoreAwayError
 from toolfold.tool import Json, Tool
 
 __all__ = ["SharedBridge", "known_tools"]

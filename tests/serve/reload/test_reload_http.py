@@ -245,7 +245,7 @@ def test_tokens_that_are_made_and_revoked_by_command_count_at_once(tmp_path: Pat
             assert (await h.post(f"{url}/mcp", json={})).status_code == 401
             assert [t.name for t in place.gateway.config.serve.tokens] == ["filed"]
 
-            store.path.write_text("broken", "utf-8")
+            (tmp_path / "state" / "tokens.json").write_text("broken", "utf-8")
             with pytest.raises(ControlError, match="cannot be used"):
                 await place.ask("tokens.apply")
             assert [t.name for t in place.gateway.config.serve.tokens] == ["filed"]

@@ -28,10 +28,10 @@ from typing import Literal, TypeVar
 from toolfold import prompts
 from toolfold._bounds import cut
 from toolfold._json_values import compact
+from toolfold._locks import file_lock
 from toolfold.arguments import read_arguments
 from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord, Silent
 from toolfold.redact import Redactor
-from toolfold.serve._locks import file_lock
 from toolfold.tool import Json, is_array, is_mapping
 
 __all__ = ["AuditLog", "ChangeRecord", "audit_line", "change_line", "request_line"]

@@ -12,10 +12,12 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from toolfold.config.opened_store import store_of
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.redact import Redactor
 from toolfold.serve.control.messages import ControlError
@@ -23,6 +25,7 @@ from toolfold.serve.control.moments import moment
 from toolfold.serve.reload.config_file import ConfigFile
 from toolfold.serve.reload.differences import Differences, difference, taken_up
 from toolfold.serve.reload.watching import watch
+from toolfold.serve.token_store import FILE_NAME as TOKENS_FILE
 from toolfold.serve.token_store import NOBODYS, KeptToken, TokenStore, with_kept_tokens
 
 if TYPE_CHECKING:
@@ -66,6 +69,8 @@ class Reloading:
         self._last_read = gateway.config
         path = gateway.config.path
         self._file = None if path is None else ConfigFile(path.absolute())
+        if gateway.membership is not None:
+            gateway.membership.on_document(TOKENS_FILE, self._tokens_changed)
         self.problem: str | None = None
         """Why the file as it is cannot be used; None where it is what runs."""
         self.at: float | None = None
@@ -91,6 +96,9 @@ class Reloading:
 
         What else has changed in the file is left for a reload.
         """
+        return {"tokens": list((await self._apply_tokens()).tokens)}
+
+    async def _apply_tokens(self, *, tells_same: bool = True) -> Differences:
         async with self._lock:
             try:
                 of_file = replace(
@@ -105,8 +113,16 @@ class Reloading:
                 raise ControlError("broken", error.message) from None
             apply()
             self._last_read = new
-            self._tell(found, "tokens were made or revoked", "tokens.apply")
-            return {"tokens": list(found.tokens)}
+            if found.tokens or tells_same:
+                self._tell(found, "tokens were made or revoked", "tokens.apply")
+            return found
+
+    def _tokens_changed(self) -> None:
+        self._start(self._apply_tokens_quietly())
+
+    async def _apply_tokens_quietly(self) -> None:
+        with suppress(ControlError):  # it has been said
+            await self._apply_tokens(tells_same=False)
 
     def _tokens_of_file(self) -> tuple[Token, ...]:
         made = {(each.name, each.sha256) for each in self._kept()}
@@ -117,11 +133,14 @@ class Reloading:
         )
 
     def _kept(self) -> tuple[KeptToken, ...]:
-        return TokenStore(self._gateway.config.serve.state_folder).load()
+        return TokenStore(store_of(self._gateway.config.serve).documents).load()
 
     def soon(self, by: str) -> None:
         """Read it again, soon, for somebody who waits for no answer."""
-        task = asyncio.get_running_loop().create_task(self._quietly(by))
+        self._start(self._quietly(by))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

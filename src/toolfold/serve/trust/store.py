@@ -1,9 +1,8 @@
-"""What was approved and what waits, in one file that several processes share.
+"""What was approved and what waits, in one document that several processes share.
 
-Two gateways and a person at the command line may use the file at once: every change reads
-it again under a lock and replaces it whole, so that no approval is lost and no half file
-is read. A file that cannot be read is an error, never an empty one: nothing is approved by
-breaking it.
+Two gateways and a person at the command line may use it at once: every change reads it again
+under a lock and replaces it whole, so that no approval is lost and none is read by half. What
+cannot be read is an error, never an empty document: nothing is approved by breaking it.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from toolfold._files import replace_file
 from toolfold._json_values import compact_bytes, parse_strict
 from toolfold.errors import ToolfoldError
-from toolfold.serve._locks import file_lock
+from toolfold.store.files import documents_in
+from toolfold.store.store import Documents, Signature
 from toolfold.tool import Json, is_object
 
 __all__ = ["Approved", "Book", "Reason", "TrustEntry", "TrustError", "TrustStore", "Waiting"]
@@ -78,78 +77,82 @@ class TrustEntry:
 Book = Mapping[str, Mapping[str, TrustEntry]]
 """The entries by server and by tool."""
 
-Signature = tuple[int, int, int] | None
-
 
 class TrustStore:
-    """The file.
+    """The document.
 
     Args:
-        folder: The folder it is in. It is made when something is written.
+        place: The folder that its file is in, or where it is kept together with others.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+    def __init__(self, place: Path | Documents) -> None:
+        self._documents = documents_in(place)
 
     def signature(self) -> Signature:
-        """Return what changes whenever the file is replaced; None where there is none."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        """Return what changes whenever it is replaced; None where there is none.
+
+        Raises:
+            StoreAwayError: It is shared, and cannot be reached.
+        """
+        return self._documents.signature(FILE_NAME)
 
     def load(self) -> Book:
-        """Return what the file holds; nothing where there is no file.
+        """Return what it holds; nothing where there is none.
 
         Raises:
             TrustError: It cannot be read.
+            StoreAwayError: It is shared, and cannot be reached.
         """
         try:
-            text = self.path.read_bytes()
-        except FileNotFoundError:
-            return {}
+            return self._read(self._documents.read(FILE_NAME))
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
-        try:
-            return _book(parse_strict(text))
-        except KeyError as error:
-            raise self._unusable(f"{error} is missing in it") from None
-        except (ValueError, TypeError) as error:
-            raise self._unusable(f"it is damaged: {error}") from None
 
     def update(self, change: Callable[[Book], Book]) -> Signature:
-        """Replace the file's content by what `change` makes of it; return its signature.
+        """Replace its content by what `change` makes of it; return its signature.
 
         Raises:
-            TrustError: The file cannot be read, written or locked.
+            TrustError: It cannot be read, written or locked.
+            StoreAwayError: It is shared, and cannot be reached.
         """
+
+        def changed(content: bytes | None) -> bytes | None:
+            old = self._read(content)
+            new = change(old)
+            if new == old:
+                return None
+            return compact_bytes({"version": VERSION, "servers": new}) + b"\n"
+
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with file_lock(self.path.with_suffix(".lock")):
-                old = self.load()
-                new = change(old)
-                if new != old:
-                    self._write(new)
-                return self.signature()
+            return self._documents.update(FILE_NAME, changed)
         except TimeoutError:
             raise TrustError(
-                f"another process holds on to `{self.path}`", hint="end it, then try again"
+                f"another process holds on to `{self._where}`", hint="end it, then try again"
             ) from None
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
 
     def vanished(self) -> TrustError:
-        """Return what is wrong where the file was there and is no more."""
+        """Return what is wrong where it was there and is no more."""
         return self._unusable("it was there, and is no more")
 
-    def _write(self, book: Book) -> None:
-        text = compact_bytes({"version": VERSION, "servers": book}) + b"\n"
-        replace_file(self.path, text, durable=True)  # a person's decisions
+    @property
+    def _where(self) -> str:
+        return self._documents.where(FILE_NAME)
+
+    def _read(self, content: bytes | None) -> Book:
+        if content is None:
+            return {}
+        try:
+            return _book(parse_strict(content))
+        except KeyError as error:
+            raise self._unusable(f"{error} is missing in it") from None
+        except (ValueError, TypeError) as error:
+            raise self._unusable(f"it is damaged: {error}") from None
 
     def _unusable(self, reason: str) -> TrustError:
         return TrustError(
-            f"the approvals in `{self.path}` cannot be used: {reason}",
+            f"the approvals in `{self._where}` cannot be used: {reason}",
             hint="put the file back from a copy, or move it away and approve the tools again",
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from toolfold.config.opened_store import store_of
 from toolfold.serve.trust.trusted_api import TrustedApi
 from toolfold.sources.mcp.hub import Alone
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -50,7 +51,7 @@ class TrustingHub(Alone):
         from toolfold.serve.trust.verdicts import Trust
 
         mode = config.serve.trust
-        trust = None if mode == "off" else Trust(TrustStore(config.serve.state_folder), mode)
+        trust = None if mode == "off" else Trust(TrustStore(store_of(config.serve).documents), mode)
         return cls(trust, progress)
 
     @property

@@ -5,9 +5,9 @@ seen is remembered, and a tool that says something else later waits until a pers
 looked; with `all`, new tools wait as well. What waits exists for nobody. An approval is
 of one fingerprint: what changes again waits again.
 
-Where the file of approvals cannot be read, everything waits. Where it cannot be written, or is
-gone though it was there, what was approved stays and all else waits. Deciding is pure
-(`decide`, `approve`, `reject`, `forget`); the file is `TrustStore`'s.
+Where the approvals cannot be read, everything waits. Where they cannot be written, or are gone
+though they were there, or are shared and out of reach, what is known to be approved stays and all
+else waits. Deciding is pure (`decide`, `approve`, `reject`, `forget`); keeping is `TrustStore`'s.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from typing import Literal
 
 from toolfold._bounds import cut
 from toolfold._json_values import compact, fast_bytes
+from toolfold.errors import ToolfoldError
 from toolfold.invisible import marks, shown, shown_tool
 from toolfold.serve.trust.store import (
     Approved,
     Book,
     Reason,
-    Signature,
     TrustEntry,
     TrustError,
     TrustStore,
     Waiting,
 )
 from toolfold.serve.trust.tool_changes import difference, summary
+from toolfold.store.store import Signature, StoreAwayError
 from toolfold.tool import Json, Tool, canonical
 
 __all__ = [
@@ -232,7 +233,7 @@ class Trust:
     several at once.
 
     Args:
-        store: The file of approvals.
+        store: The approvals.
         mode: Which tools wait.
         clock: Seconds since 1970.
     """
@@ -247,6 +248,7 @@ class Trust:
         self._book: Book = {}
         self._signature: Signature = None
         self._known: dict[str, Mapping[str, TrustEntry] | None] = {}
+        self._unjudged: set[str] = set()
         self._told: str | None = None
         self._was_there = False
 
@@ -264,14 +266,20 @@ class Trust:
             return Sifted(tuple(tools))
         with self._lock:
             try:
-                return self._sift(server, tools, requests)
+                sifted = self._sift(server, tools, requests)
+                self._unjudged.discard(server)
+                return sifted
+            except StoreAwayError as error:
+                self._unjudged.add(server)
+                self._known[server] = self._book.get(server)
+                return self._approved_only(server, tools, requests, self._book, error)
             except TrustError as error:
                 return self._all_waiting(server, tools, requests, error)
 
     def is_stale(self, server: str) -> bool:
         """Whether a person has approved, rejected or forgotten a tool since the last sifting.
 
-        It costs a look at the file's date, and reading the file where that has changed.
+        It costs a look at the date of the approvals, and reading them where that has changed.
         """
         if self.mode == "off" or server not in self._known:
             return False
@@ -279,7 +287,10 @@ class Trust:
             try:
                 if self._has_vanished:
                     return self._known[server] is not None
-                return self._current().get(server) != self._known[server]
+                known = self._known[server]
+                return self._current().get(server) != known or server in self._unjudged
+            except StoreAwayError:
+                return False  # what is known stays until it can be asked again
             except TrustError:
                 return self._known[server] is not None
 
@@ -315,6 +326,7 @@ class Trust:
         now = self._clock()
         book = self._current()
         if self._has_vanished:
+            self._known[server] = None
             return self._approved_only(server, tools, requests, book, self.store.vanished())
         sifted, after = decide(book, self.mode, server, tools, now, requests)
         if after != book:
@@ -329,6 +341,7 @@ class Trust:
             try:
                 self._signature = self.store.update(change)
             except TrustError as error:
+                self._known[server] = None if self._has_vanished else book.get(server)
                 return self._approved_only(server, tools, requests, book, error)
             self._book = after
             self._was_there = self._was_there or self._signature is not None
@@ -342,10 +355,9 @@ class Trust:
         tools: Sequence[Tool],
         requests: Mapping[str, Json],
         book: Book,
-        error: TrustError,
+        error: ToolfoldError,
     ) -> Sifted:
         """Part the tools where nothing can be written down: what was approved stays."""
-        self._known[server] = None if self._has_vanished else book.get(server)
         self._tell(error, "new and changed tools wait")
         entries = book.get(server, {})
         admitted: list[Tool] = []
@@ -360,7 +372,7 @@ class Trust:
                 waiting.append(Quarantined(tool, "unreadable", name, marks(tool)))
         return Sifted(tuple(admitted), tuple(waiting))
 
-    def _tell(self, error: TrustError, what: str) -> None:
+    def _tell(self, error: ToolfoldError, what: str) -> None:
         if self._told != str(error):
             self._told = str(error)
             _log.error("%s; until then %s (%s)", error, what, error.hint)

@@ -1,7 +1,7 @@
-"""What servers listed when they last ran, kept on disk so that they need not run.
+"""What servers listed when they last ran, kept so that they need not run.
 
-One file for each server, named by a digest of how it is started: another command, address
-or argument is another server. A file that cannot be read is as good as none.
+One document for each server, named by a digest of how it is started: another command, address
+or argument is another server. What cannot be read is as good as none.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from toolfold._files import replace_file
 from toolfold._json_values import parse
+from toolfold.store.files import documents_in
+from toolfold.store.store import Documents, StoreAwayError
 from toolfold.tool import Json, canonical, is_array, is_object
 
 if TYPE_CHECKING:
@@ -31,22 +32,23 @@ class Manifests:
     """The last known lists of servers.
 
     Args:
-        folder: Where they are kept; None keeps nothing.
+        place: The folder of their files, or where they are kept together with others; None
+            keeps nothing.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, place: Path | Documents | None) -> None:
+        self._documents = None if place is None else documents_in(place)
 
     def load(self, server: Server) -> dict[ListedKind, list[Json]] | None:
         """Return what a server listed last, or None where it is not known."""
-        path = self._path(server)
-        if path is None:
+        if self._documents is None:
             return None
         try:
-            if path.stat().st_size > _SIZE_LIMIT:
+            content = self._documents.read(_name(server))
+            if content is None or len(content) > _SIZE_LIMIT:
                 return None
-            found = parse(path.read_bytes())
-        except (OSError, ValueError, RecursionError):
+            found = parse(content)
+        except (OSError, ValueError, RecursionError, StoreAwayError):
             return None
         if not is_object(found) or not is_array(found.get("tools")):
             return None
@@ -55,18 +57,19 @@ class Manifests:
 
     def save(self, server: Server, lists: Mapping[ListedKind, list[Json]]) -> None:
         """Keep what a server lists."""
-        path = self._path(server)
-        if path is None or "tools" not in lists:
+        if self._documents is None or "tools" not in lists:
+            return
+        content = canonical({"server": server.name, **lists})
+        if len(content) > _SIZE_LIMIT:
             return
         try:
-            replace_file(path, canonical({"server": server.name, **lists}), durable=False)
-        except OSError as error:
+            self._documents.put(_name(server), content)
+        except (OSError, StoreAwayError) as error:
             _log.warning("the tools of server %s cannot be kept: %s", server.name, error)
 
-    def _path(self, server: Server) -> Path | None:
-        if self._folder is None:
-            return None
-        return self._folder / "manifests" / f"{digest(server)}.json"
+
+def _name(server: Server) -> str:
+    return f"manifests/{digest(server)}.json"
 
 
 def digest(server: Server) -> str:

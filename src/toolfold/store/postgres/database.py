@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from toolfold.errors import ConfigError, MissingExtraError, ToolfoldError
 from toolfold.store.postgres import migrations
+from toolfold.store.store import StoreAwayError
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
-__all__ = ["DEFAULT_TENANT", "Database", "StoreAwayError", "owner_connection"]
+__all__ = ["DEFAULT_TENANT", "Database", "owner_connection"]
 
 DEFAULT_TENANT = "default"
 """Whose a catalog is where nobody says."""
@@ -26,14 +28,21 @@ POOL = 8
 PATIENCE = 3
 """How long a connection is waited for, in seconds."""
 
+LOOKS = 0.25
+"""How often a database that is away is looked for, in seconds."""
+
 STATEMENT_TIMEOUT = 10.0
 """How long one statement may take, in seconds."""
 
+_KEPT_ALIVE: dict[str, Any] = {
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5_000,
+}
+"""A host that went away without a word is noticed within seconds."""
+
 _PASSWORD = re.compile(r"(?i)(password\s*=\s*)('[^']*'|\S+)|(://[^:/@\s]*:)[^@\s]*(?=@)")
-
-
-class StoreAwayError(ToolfoldError):
-    """The database cannot be reached, or does not answer in time."""
 
 
 class Database:
@@ -67,18 +76,44 @@ class Database:
         self._pool_class = ConnectionPool
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._opening = Lock()
+        self._gone: StoreAwayError | None = None
 
     def __enter__(self) -> Self:
-        import psycopg
-
-        try:
-            with psycopg.connect(self._address, connect_timeout=PATIENCE) as connection:
-                migrations.check(connection)
-        except psycopg.Error as error:
-            raise self._away(error) from None
+        self.check()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def check(self) -> None:
+        """See that it can be reached, and is of this version.
+
+        Raises:
+            ConfigError: It is of another version.
+            StoreAwayError: It cannot be reached.
+        """
+        with self.alone() as connection:
+            migrations.check(connection)
+
+    @contextmanager
+    def alone(self) -> Generator[Connection[Any]]:
+        """Open a connection beside the pool, without a transaction, in nobody's name.
+
+        Raises:
+            StoreAwayError: The database is away, or is lost on the way.
+        """
+        import psycopg
+
+        try:
+            with psycopg.connect(
+                self._address, autocommit=True, connect_timeout=PATIENCE, **_KEPT_ALIVE
+            ) as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise self._away(error) from None
+
+    def close(self) -> None:
+        """Close the connections; the next transaction opens others."""
         self._close()
 
     def _opened(self) -> ConnectionPool[Connection[Any]]:
@@ -86,6 +121,7 @@ class Database:
             if self._pool is None:
                 self._pool = self._pool_class(
                     self._address,
+                    kwargs=dict(_KEPT_ALIVE),
                     min_size=1,
                     max_size=POOL,
                     open=True,
@@ -117,6 +153,9 @@ class Database:
         from psycopg import OperationalError
         from psycopg_pool import PoolTimeout
 
+        if self._gone is not None:
+            raise self._gone
+        connection = None
         try:
             with self._opened().connection() as connection, connection.transaction():
                 if reads_only:
@@ -128,11 +167,36 @@ class Database:
                 )
                 yield connection
         except PoolTimeout as error:
-            # A pool waits longer after each attempt; a new one asks at once, when it is next asked.
-            self._close()
-            raise self._away(error) from None
+            raise self._lost(error) from None
         except OperationalError as error:
-            raise self._away(error) from None
+            # One that took too long, or met another, says nothing of the next.
+            is_lost = connection is None or connection.broken
+            raise (self._lost(error) if is_lost else self._away(error)) from None
+
+    def _lost(self, error: Exception) -> StoreAwayError:
+        """Take it that the database is away until a look of its own finds it back.
+
+        Nobody waits for it meanwhile: a gateway goes on at once with what it knows.
+        """
+        away = self._away(error)
+        with self._opening:
+            if self._gone is not None:
+                return away
+            self._gone = away
+        # A pool waits longer after each attempt; a new one asks at once, when it is next asked.
+        self._close()
+        Thread(target=self._await_return, name="toolfold-database", daemon=True).start()
+        return away
+
+    def _await_return(self) -> None:
+        while True:
+            time.sleep(LOOKS)
+            try:
+                self.check()
+            except ToolfoldError:
+                continue
+            self._gone = None
+            return
 
     def _away(self, error: Exception) -> StoreAwayError:
         return _away(error, self._address)

@@ -1,4 +1,4 @@
-"""`toolfold.serve._locks`: one holder at a time, and none that stays."""
+"""`toolfold._locks`: one holder at a time, and none that stays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from toolfold.serve._locks import file_lock
+from toolfold._locks import file_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from toolfold.serve._locks import file_lock
+from toolfold._locks import file_lock
 with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

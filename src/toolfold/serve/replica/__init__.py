@@ -1,0 +1,1 @@
+"""A gateway as one replica of several, which share a PostgreSQL."""
