@@ -101,6 +101,17 @@ def test_of_a_scope_by_names_nothing_else_is_found_and_the_sure_is_found_first(
             assert chance < 0.5 or found[0].tool == first, query
 
 
+def test_a_scope_that_leaves_one_tool_of_a_source_finds_it(address: str) -> None:
+    tools = [Tool(f"odd__{i}", "Say a text back.", source="odd") for i in range(17)]
+    with SharedCatalog(address) as catalog:
+        catalog.push(tools)
+
+        for query in ("say a text back", "odd", "ecko"):
+            found = catalog.search(query, scope=Scope(allow=("odd__3",)))
+            assert [hit.tool.name for hit in found] == ["odd__3"], query
+            assert 0 <= found[0].score <= 1
+
+
 def test_a_tool_comes_back_as_it_went_in(address: str) -> None:
     strange = Tool(
         "naïve__tool\u2028name",

@@ -9,8 +9,7 @@ what a server answers goes back as it is.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,17 +44,19 @@ from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import SessionStore
 from toolfold.sources.calls import PendingCall
-from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
+from toolfold.sources.mcp.mcp_source import may_ask
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
-from toolfold.sources.source import Source
+from toolfold.sources.source import Source, SourceError
 from toolfold.tool import Json, is_object
 from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.memory import Memory
+    from toolfold.serve.catalog.shared_tools import SharedTools
     from toolfold.serve.replica.membership import Membership
     from toolfold.serve.trust.verdicts import Trust
+    from toolfold.settings import Settings
     from toolfold.sources.mcp._manifests import Manifests
     from toolfold.sources.mcp.transports._process import Child
 
@@ -63,8 +64,6 @@ __all__ = ["Gateway"]
 
 RESOURCE_NOT_FOUND = -32002
 _CARRIED = ("inputResponses", "requestState")
-
-_log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -82,6 +81,8 @@ class Gateway:
         auth: Makes what signs the HTTP requests to a server.
         spans: Makes OpenTelemetry's spans.
         memory: What searches led to: it learns from all that is called.
+        shared: Makes its part in a shared catalog, where tools are searched in one.
+        known: The servers whose tools are in that: they wait for their first call.
 
     Raises:
         ConfigError: Two sources, or a source and a server, have one name.
@@ -100,6 +101,8 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
         memory: Memory | None = None,
+        shared: Callable[[Pool, Callable[[], Settings]], SharedTools] | None = None,
+        known: Collection[str] = (),
     ) -> None:
         self.config, self._scope, self._folding = config, scope, config.folding
         self.trust = trust
@@ -114,7 +117,7 @@ class Gateway:
             observers=self.observers,
             spans=spans,
             given_up=self.calls.why_given_up,
-            memory=None if memory is None else memory.of,
+            memory=None if memory is None or shared is not None else memory.of,
         )
         self.pool = Pool(
             config.servers,
@@ -125,15 +128,18 @@ class Gateway:
             wait=serve.folded_wait,
             limit=serve.description_limit,
             trust=trust,
-            manifests=manifests,
+            manifests=manifests if shared is None else None,
             children=children,
             auth=auth,
             reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
+            known=known,
         )
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"
             raise ConfigError(clash, hint="give each a name of its own")
-        self.views = Views(self.pool, self._folding, serve.context_length)
+        self.shared = shared(self.pool, lambda: self._folding) if shared else None
+        own = Views(self.pool, self._folding, serve.context_length)
+        self.views = own if self.shared is None else self.shared.views
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
@@ -178,6 +184,8 @@ class Gateway:
             self._telling.cancel()
         self.parking.close()
         self.news.close()
+        if self.shared is not None:
+            await self.shared.close()
         await self.pool.stop()
         await self.others.__aexit__()
 
@@ -193,10 +201,13 @@ class Gateway:
         await self.pool.settled()
         return await self.views.of(principal, remembers=remembers)
 
-    def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
+    def absent(self, principal: Principal, view: View | None = None) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now, as a principal may know of them."""
         applied = self._folding.applied
-        return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
+        found = self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
+        if self.shared is None or view is None:
+            return found
+        return self.shared.of_tenant(found, view, principal)
 
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
@@ -207,7 +218,8 @@ class Gateway:
 
     async def _tell_unmatched(self) -> None:
         await self.pool.all_settled()
-        tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
+        if self.shared is None:  # else most are known elsewhere
+            tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
 
     # ---- tools
 
@@ -271,7 +283,7 @@ class Gateway:
             params.get("arguments"),
             session=session,
             origin=Origin(principal.name, caller.key),
-            absent=self.absent(principal),
+            absent=self.absent(principal, view),
         )
         # Another call of this client may have ended meanwhile: what it revealed stays.
         before = self.sessions.get(caller.key)
@@ -292,10 +304,13 @@ class Gateway:
         view: View,
         params: Mapping[str, Json],
     ) -> dict[str, Json]:
-        tool = invocation.tool
+        tool, stock = invocation.tool, view.stock
         try:
-            located = self.pool.located(view.stock, tool.name, caller.key, principal.name)
-        except ServerDownError as error:
+            if self.shared is not None:
+                invocation = await self.shared.live(invocation, principal)
+                tool, stock = invocation.tool, self.pool.stock
+            located = self.pool.located(stock, tool.name, caller.key, principal.name)
+        except SourceError as error:
             return self._rejected(invocation, caller, principal, error.for_model(tool))
         room = self.pool.room(located.source)
         own = located.tool
@@ -357,7 +372,7 @@ class Gateway:
         may_park = caller.is_modern and any(
             can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
         )
-        if may_park and (asks or _may_ask(source)):
+        if may_park and (asks or may_ask(source)):
 
             async def parkable(call: RelayedCall) -> dict[str, Json]:
                 with self.calls.entered():  # it outlives the request that began it
@@ -482,10 +497,3 @@ class Gateway:
         """Let go of what is kept of a conversation, its own servers with it."""
         self.sessions.forget(key)
         await self.pool.forget(key)
-
-
-def _may_ask(source: Source) -> bool:
-    """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
-    if not isinstance(source, McpSource):
-        return False
-    return source.connection is None or not source.connection.is_modern

@@ -146,7 +146,8 @@ def proposal(
     holders.learn({term for _, entry in found for term in name_terms(entry.name)})
     if is_small:
         own = engine.exact_spread(own, texts[0])
-    counts = {term: n for term, n in holders.known.items() if n}
+    # Words are counted by source, and of a source less may be left than holds a word.
+    counts = {term: min(n, own.size) for term, n in holders.known.items() if n}
     terms = {term for text in texts for term in text.terms}
     sources = sorted({entry.source for _, entry in found})
     whole = AllTools(

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from toolfold._memo import Memo
+from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.shared._proposals import Statistics, reach, statistics
 from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
@@ -70,10 +71,27 @@ class SharedCatalog:
         tenant: str = DEFAULT_TENANT,
         statement_timeout: float = STATEMENT_TIMEOUT,
     ) -> None:
-        self._database = Database(address, tenant=tenant, statement_timeout=statement_timeout)
+        database = Database(address, tenant=tenant, statement_timeout=statement_timeout)
+        self._begin(database, tenant)
+
+    def _begin(self, database: Database, tenant: str) -> None:
+        if not tenant.strip():
+            raise ConfigError("a tenant has no name", hint="leave it out, or give it one")
+        self._database = database
         self._tenant = tenant
         self._statistics: Statistics | None = None
         self._counted: Memo[tuple[int, Reach], SourceCounts] = Memo(_COUNTS_AT_MOST)
+
+    @classmethod
+    def over(cls, database: Database, tenant: str = DEFAULT_TENANT) -> Self:
+        """Return the catalog of a tenant in a database that is open, and stays its owner's.
+
+        Raises:
+            ConfigError: The tenant has no name.
+        """
+        made = cls.__new__(cls)
+        made._begin(database, tenant)
+        return made
 
     def __enter__(self) -> Self:
         self._database.__enter__()
@@ -123,12 +141,7 @@ class SharedCatalog:
 
         It is open as long as this one is.
         """
-        other = SharedCatalog.__new__(SharedCatalog)
-        other._database = self._database
-        other._tenant = tenant
-        other._statistics = None
-        other._counted = Memo(_COUNTS_AT_MOST)
-        return other
+        return SharedCatalog.over(self._database, tenant)
 
     @property
     def tenant(self) -> str:
@@ -144,15 +157,21 @@ class SharedCatalog:
             ).fetchall()
         return [SharedSource(*row) for row in rows]
 
-    def tools(self, source: str | None = None) -> Iterator[Tool]:
-        """Yield the tools, by name; those of one source where it is named."""
+    def tools(self, source: str | None = None, *, waiting: bool = False) -> Iterator[Tool]:
+        """Yield the tools, by name; those of one source where it is named.
+
+        Args:
+            source: The source.
+            waiting: Whether those are wanted that wait for a person, in place of the others.
+        """
         after = ""
         while True:
             with self._transaction(reads_only=True) as connection:
                 rows = connection.execute(
                     "select name, definition from toolfold.tools where tenant = %s and name > %s"
-                    " and (%s::text is null or source = %s) order by name limit %s",
-                    (self._tenant, after, source, source, BATCH),
+                    " and (%s::text is null or source = %s) and trusted <> %s"
+                    " order by name limit %s",
+                    (self._tenant, after, source, source, waiting, BATCH),
                 ).fetchall()
             yield from (tool_of(row[1]) for row in rows)
             if len(rows) < BATCH:

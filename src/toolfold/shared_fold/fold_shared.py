@@ -14,10 +14,11 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.search import chosen_ranker
 from toolfold.session import Session
 from toolfold.settings import Settings
-from toolfold.shared.reading import CatalogReading, Reach
+from toolfold.shared.reading import CatalogReading, Reach, SourceCounts
 from toolfold.shared.shared_catalog import SharedCatalog
 from toolfold.shared_fold._window import Outline
-from toolfold.shared_fold.shared_bridge import SharedBridge
+from toolfold.shared_fold.shared_bridge import SharedBridge, known_tools
+from toolfold.store.store import StoreAwayError
 from toolfold.strategy import STRATEGIES
 from toolfold.tokens import TokenCounter, estimate
 from toolfold.tool import Shape, Tool
@@ -43,6 +44,8 @@ def fold_shared(
     session: Session | None = None,
     shape: Shape = "openai-chat",
     count: TokenCounter = estimate,
+    lenient: bool = False,
+    before: Folded | None = None,
 ) -> Folded:
     """Fold a shared catalog: every tool but the open ones is behind the bridge, and held nowhere.
 
@@ -66,9 +69,13 @@ def fold_shared(
         session: The conversation so far.
         shape: The wire shape to write.
         count: Counts the tokens of a text, in place of characters over four.
+        lenient: Whether the bridge is there, over what it does not know yet, while the database
+            is away.
+        before: An earlier fold for the same caller: the tools that it found can be called while
+            the database is away.
 
     Raises:
-        StoreAwayError: The database is away.
+        StoreAwayError: The database is away, and that is not to be borne.
         ConfigError: The settings turn folding off.
     """
     settings = settings or Settings()
@@ -80,10 +87,18 @@ def fold_shared(
     listing = "sources" if settings.listing == "names" else settings.listing
     settings = replace(settings, strategy="bridge", listing=listing, core=(*settings.core, *core))
     own = Reach(scope, None if sources is None else frozenset(sources), read_only)
-    with catalog.reading(own) as reading:
-        open_tools = _open_tools(reading, settings)
-        counts = reading.sources
-        everybodys = frozenset(configured) or reading.every_source
+    open_tools: tuple[Tool, ...] = ()
+    counts: SourceCounts = {}
+    everybodys = frozenset(configured)
+    try:
+        with catalog.reading(own) as reading:
+            open_tools = _open_tools(reading, settings)
+            counts = reading.sources
+            everybodys = everybodys or reading.every_source
+    except StoreAwayError:
+        if not lenient:
+            raise
+    earlier = None if before is None else before.bridge
     folded = Outline(counts, open_tools, configured=everybodys)
     bridge = SharedBridge(
         Catalog(open_tools, configured=everybodys) if open_tools else folded,
@@ -96,6 +111,7 @@ def fold_shared(
         reach=own,
         configured=everybodys,
         open_tools=open_tools,
+        known=earlier.known if isinstance(earlier, SharedBridge) else known_tools(),
     )
     return _assembled(bridge, shape, session or Session())
 

@@ -28,7 +28,7 @@ from toolfold.tool import Json, Tool
 
 __all__ = ["SharedBridge", "known_tools"]
 
-KNOWN_AT_MOST = 256
+KNOWN_AT_MOST = 64
 """How many tools that were found are known while the database is away."""
 
 

@@ -54,6 +54,7 @@ class ServerSet:
         manifests: What the servers listed in earlier runs.
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
+        known: Servers whose tools are known elsewhere: they wait for their first call.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class ServerSet:
         manifests: Manifests | None,
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
+        known: Collection[str] = (),
     ) -> None:
         self._hub = hub
+        self._known = frozenset(known)
         self._parallel = parallel
         self._lazy = lazy
         self._limit = limit
@@ -87,6 +90,8 @@ class ServerSet:
 
     def _new(self, server: Server, child: Awaitable[Child] | None = None) -> McpSource:
         """Return a server as a source; one whose lists are known may wait for its first call."""
+        if server.name in self._known and server.lazy is not False:
+            return self._made(server, lazy=True, child=child)
         waits = self._lazy if server.lazy is None else server.lazy
         known = self._manifests.load(server) if self._manifests is not None and waits else None
         made = self._made(server, lazy=known is not None, child=child)
