@@ -270,6 +270,32 @@ def test_while_the_database_is_away_what_was_found_is_called_and_a_search_says_s
     run(main)
 
 
+@pytest.mark.slow
+def test_the_process_shares_what_its_server_lists_and_next_time_starts_it_when_called(
+    address: str, tmp_path: Path
+) -> None:
+    def found(served: Served, number: int) -> str:
+        params = {"name": "tool_search", "arguments": {"query": "the tool echo"}}
+        served.write({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        return served.answer(number)["content"][0]["text"]
+
+    with SharedCatalog(address) as catalog, prepared(tmp_path) as place:
+        place.add("wild").serve(store=address, catalog="shared")
+        with Served(place) as served:
+            served.greet()
+            served.wait_for(r"wild in the shared catalog: \d+ new")
+            assert catalog.find("wild__echo") is not None
+            assert "wild__echo" in found(served, 90)
+            assert served.call("wild__echo", "once") == "wild:once"
+            served.end("SIGTERM")
+        with Served(place) as served:
+            served.greet()
+            assert "wild__echo" in found(served, 90)
+            before = len(place.left())
+            assert served.call("wild__echo", "again") == "wild:again"
+            assert (before, len(place.left())) == (1, 2)
+
+
 def resident(pid: int) -> int:
     """What a process holds of the memory, in kilobytes."""
     status = Path(f"/proc/{pid}/status").read_text("utf-8")

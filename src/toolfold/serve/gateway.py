@@ -33,7 +33,7 @@ from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, Views
 from toolfold.serve.doors import Door
 from toolfold.serve.mcp._fetches import recorded
-from toolfold.serve.mcp._parking import Parking, is_continuation
+from toolfold.serve.mcp._parking import Parking, is_continuation, may_ask
 from toolfold.serve.mcp._progress import ProgressReports
 from toolfold.serve.mcp._results import as_errors, output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
@@ -44,7 +44,6 @@ from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import SessionStore
 from toolfold.sources.calls import PendingCall
-from toolfold.sources.mcp.mcp_source import may_ask
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.source import Source, SourceError
 from toolfold.tool import Json, is_object

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from toolfold.sources.mcp.transports._process import Child
 
-__all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError", "may_ask"]
+__all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError"]
 
 _ROUNDS_AT_MOST = 16
 _CARRIED = ("inputResponses", "requestState")
@@ -468,10 +468,3 @@ class McpSource(Source):
     def disconnected(self) -> None:
         """The connection is over."""
         self.wishes.disconnected()
-
-
-def may_ask(source: Source) -> bool:
-    """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
-    if not isinstance(source, McpSource):
-        return False
-    return source.connection is None or not source.connection.is_modern
