@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -253,4 +254,12 @@ def test_after_a_restart_of_the_database_a_search_goes_on(postgres: Postgres, ad
             catalog.search("open an issue")
         postgres.start()
 
-        assert shared(catalog, "open an issue") == before
+        end = time.monotonic() + 20
+        while True:  # it is looked for, several times a second
+            try:
+                found = shared(catalog, "open an issue")
+                break
+            except StoreAwayError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        assert found == before

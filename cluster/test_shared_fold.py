@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -18,6 +19,7 @@ from toolfold.folded import Folded
 from toolfold.shared import SharedCatalog
 from toolfold.shared_fold import fold_shared
 from toolfold.store.postgres.migrations import migrate
+from toolfold.store.store import StoreAwayError
 
 DEMO = [
     tool.with_annotations({"readOnlyHint": True})
@@ -74,7 +76,7 @@ def test_answers_are_those_of_the_embedded_fold_to_the_letter(database: str, nam
 
 WORDS = ["create", "issue", "Issue", "send", "mail", "forge", "flight", "today", "search", "zzz"]
 TEXTS = st.lists(
-    st.sampled_from([*WORDS, "|", "__", "_", ".", "-", '"', "`", "\0", "é"]), max_size=6
+    st.sampled_from([*WORDS, "|", "__", "_", ".", "-", '"', "`", "\0", "\ud800", "é"]), max_size=6
 )
 NAMES = st.one_of(
     st.sampled_from([tool.name for tool in DEMO]),
@@ -211,6 +213,23 @@ def test_an_empty_catalog_is_folded_and_finds_nothing(address: str) -> None:
         assert asked(shared, "open an issue").hits
 
 
+def test_among_many_names_of_the_same_letters_the_one_that_is_meant_is_called(
+    address: str,
+) -> None:
+    between = ["_", "-", ".", "/", ":", " ", "__", "--", "..", "_-", "-_", ""]
+    tools = [Tool(f"do{sign}it", f"Number {i}.") for i, sign in enumerate(between)]
+    tools.append(Tool("❄"))
+    with SharedCatalog(address) as catalog:
+        catalog.push(tools)
+        shared = fold_shared(catalog)
+
+        for tool in tools:
+            called = shared.resolve("tool_call", {"name": tool.name, "arguments": {}})
+            assert isinstance(called, Invocation) and called.tool == tool
+        several = shared.resolve("tool_call", {"name": "DO+IT", "arguments": {}})
+        assert isinstance(several, Answer) and several.is_error
+
+
 def test_a_change_is_there_with_the_next_call(address: str) -> None:
     with SharedCatalog(address) as catalog:
         catalog.push(DEMO[:20])
@@ -248,26 +267,34 @@ def test_a_tool_that_waits_for_a_person_is_not_there_until_it_is_pushed_again(
 
 
 def test_while_the_database_is_away_what_was_found_can_be_called(
-    postgres: Postgres, address: str
+    postgres_alone: tuple[Postgres, str],
 ) -> None:
+    postgres, address = postgres_alone
     with SharedCatalog(address) as catalog:
         catalog.push(DEMO)
         shared = fold_shared(catalog)
         found = asked(shared, "list the open issues").hits[0].tool
         postgres.stop("immediate")
-        try:
-            away = asked(shared, "send an email")
-            described = shared.resolve("tool_describe", {"name": found.name})
-            known = shared.resolve("tool_call", {"name": found.name, "arguments": {}})
-            unknown = shared.resolve("tool_call", {"name": "mail__nothing", "arguments": {}})
-        finally:
-            postgres.start()
+        away = asked(shared, "send an email")
+        described = shared.resolve("tool_describe", {"name": found.name})
+        known = shared.resolve("tool_call", {"name": found.name, "arguments": {}})
+        unknown = shared.resolve("tool_call", {"name": "mail__nothing", "arguments": {}})
+        again = fold_shared(catalog, lenient=True, before=shared)
+        narrower = fold_shared(catalog, lenient=True, before=shared, sources=["mail"])
+        with pytest.raises(StoreAwayError):
+            fold_shared(catalog)
+        postgres.start()
 
         assert away.is_error and "cannot be reached now" in away.text
         assert isinstance(described, Answer) and described.text == away.text
         assert isinstance(known, Invocation) or known.meant == found
         assert isinstance(unknown, Answer) and unknown.text == away.text
-        assert asked(shared, "send an email").hits
+        assert again.tools == shared.tools
+        assert narrower.report.deferred == 0
+        end = time.monotonic() + 20
+        while not asked(shared, "send an email").hits:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def test_a_conversation_goes_on_with_the_session_that_came_back(demo: SharedCatalog) -> None:

@@ -7,6 +7,7 @@ by conditions of the database.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, cast
@@ -22,7 +23,7 @@ from toolfold.tool import NAME_LIMIT, Tool
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["CatalogReading", "Reach", "SharedHit", "SourceCounts"]
+__all__ = ["CatalogReading", "CountedSources", "HeldLetters", "Reach", "SharedHit", "SourceCounts"]
 
 NAMED_AT_MOST = 8
 """How many tools are looked at whose names have the same letters."""
@@ -57,8 +58,36 @@ class Reach:
         return (tool.is_read_only or not self.read_only) and tool in self.scope
 
 
+class HeldLetters(NamedTuple):
+    """What a tool's bare name holds."""
+
+    every: tuple[str, ...]
+    """All of these letters."""
+    one_of: tuple[str, ...]
+    """One of these; none where nothing more is asked for."""
+    source: str | None
+    """Where it comes from; None for anywhere."""
+
+
 SourceCounts = Mapping[str, int]
 """How many tools each source has; those without a source are under an empty name."""
+
+
+class CountedSources(NamedTuple):
+    """The sources of a catalog."""
+
+    counts: SourceCounts
+    by_key: Mapping[str, tuple[str, ...]]
+    """Their names, by the letters and digits of each."""
+
+    @classmethod
+    def of(cls, counts: SourceCounts) -> CountedSources:
+        """Return them with what they are found by."""
+        keys: dict[str, tuple[str, ...]] = {}
+        for source in counts:
+            if key := name_key(source):
+                keys[key] = (*keys.get(key, ()), source)
+        return cls(counts, keys)
 
 
 class CatalogReading:
@@ -80,7 +109,7 @@ class CatalogReading:
         reach: Reach,
         left: ScopeFilter,
         known: Statistics | None,
-        counted: Memo[tuple[int, Reach], SourceCounts],
+        counted: Memo[tuple[int, Reach], CountedSources],
     ) -> None:
         self._connection = connection
         self._tenant = tenant
@@ -93,6 +122,7 @@ class CatalogReading:
         """Return the tools that answer a query, best first."""
         if self._known is None or limit < 1:
             return []
+        query = _whole(query)
         found = proposal(self._connection, self._tenant, query, self._known, self._left)
         if found is None:
             return []
@@ -104,9 +134,7 @@ class CatalogReading:
 
     def find(self, name: str) -> Tool | None:
         """Return the tool of a name, if there is one for the caller."""
-        if "\0" in name or len(name) > NAME_LIMIT:
-            return None
-        found = [tool for _, tool in self._tools("name = %(name)s", name=name)]
+        found = [tool for _, tool in self._tools("name = %(name)s", name=_whole(name))]
         return next(filter(self._is_in, found), None)
 
     def named(self, texts: Iterable[str]) -> list[tuple[int, Tool]]:
@@ -115,29 +143,33 @@ class CatalogReading:
         A name may stand there whole, without its source, or behind it. Of names with the same
         letters some are returned, which is enough to see that there are several.
         """
-        keys = sorted({key for text in texts if (key := _key(text))})
-        if not keys or self._known is None:
+        names = [_whole(text) for text in texts if len(text) <= NAME_LIMIT]
+        keys = sorted({key for name in names if (key := name_key(name))})
+        if not names or self._known is None:
             return []
+        owners = self._sources.by_key
         rests = [
-            (source, rest)
-            for source in self.sources
-            if (own := name_key(source))
+            (source, key[end:])
             for key in keys
-            if key.startswith(own) and (rest := key[len(own) :])
+            for end in range(1, len(key))
+            for source in owners.get(key[:end], ())
         ]
         which = (
             "id in (select found.id from unnest(%(keys)s::text[]) as k (key) cross join lateral ("
             f" (select id from toolfold.tools where {self._left.condition} and name_key = k.key"
-            " order by id limit %(most)s) union all"
+            " limit %(most)s) union all"
             f" (select id from toolfold.tools where {self._left.condition} and bare_key = k.key"
-            " order by id limit %(most)s)) as found"
+            " limit %(most)s)) as found"
             " union all select found.id from unnest(%(owners)s::text[], %(rests)s::text[])"
             " as r (owner, rest) cross join lateral ("
             f"select id from toolfold.tools where {self._left.condition} and bare_key = r.rest"
-            " and source = r.owner order by id limit %(most)s) as found)"
+            " and source = r.owner limit %(most)s) as found"
+            f" union all select id from toolfold.tools where {self._left.condition}"
+            " and name = any(%(names)s::text[]))"
         )
         rows = self._tools(
             which,
+            names=names,
             keys=keys,
             owners=[source for source, _ in rests],
             rests=[rest for _, rest in rests],
@@ -155,28 +187,40 @@ class CatalogReading:
         rows = self._execute(
             "select found.* from unnest(%(owners)s::text[]) as s (owner) cross join lateral ("
             "select id, name, source, toolset, bare_name, has_own_name from toolfold.tools"
-            f" where {self._left.condition} and source = s.owner order by id limit %(most)s"
+            f" where {self._left.condition} and source = s.owner order by id + 0 limit %(most)s"
             ") as found",
             owners=list(sources),
             most=at_most,
         )
         return [(row[0], _name_only(*row[1:])) for row in rows]
 
-    def holding(self, words: Sequence[str], one_of: Sequence[str]) -> list[tuple[int, Tool]]:
-        """Return tools whose bare names hold the letters of all words and of one of others.
+    def holding(self, sought: Sequence[HeldLetters], at_most: int) -> list[tuple[int, Tool]]:
+        """Return tools whose bare names hold some letters, by number: their names and nothing else.
 
-        Names and nothing else, by number; nothing of a catalog that is too large to be looked
-        through.
+        Args:
+            sought: What each holds; what would have to be looked for among too many is not.
+            at_most: How many of each, the shortest names first.
         """
-        if self._known is None or self._known.size > SCANNED_TO:
-            return []
-        rows = self._execute(
-            "select id, name, source, toolset, bare_name, has_own_name from toolfold.tools"
-            f" where {self._left.condition} and bare_key like all(%(all)s)"
-            " and bare_key like any(%(one)s)",
-            all=[f"%{word}%" for word in words],
-            one=[f"%{word}%" for word in one_of],
-        )
+        counts = self.sources
+        asked = [
+            one
+            for one in dict.fromkeys(sought)
+            if (sum(counts.values()) if one.source is None else counts.get(one.source, 0))
+            <= SCANNED_TO
+        ]
+        values: dict[str, Any] = {}
+        parts: list[str] = []
+        for i, (every, one_of, source) in enumerate(asked):
+            values |= {f"all{i}": [f"%{_pattern(text)}%" for text in every], f"from{i}": source}
+            values |= {f"one{i}": [f"%{_pattern(text)}%" for text in one_of] or ["%"]}
+            parts.append(
+                "(select id, name, source, toolset, bare_name, has_own_name from toolfold.tools"
+                f" where {self._left.condition} and bare_key like all(%(all{i})s::text[])"
+                f" and bare_key like any(%(one{i})s::text[])"
+                f" and (%(from{i})s::text is null or source = %(from{i})s)"
+                " order by length(bare_name), id limit %(most)s)"
+            )
+        rows = self._execute(" union all ".join(parts), most=at_most, **values) if parts else []
         return [(row[0], _name_only(*row[1:])) for row in rows]
 
     def within(self, scope: Scope, at_most: int) -> list[Tool]:
@@ -201,13 +245,7 @@ class CatalogReading:
         Where counting takes too long, since a scope by names leaves parts of very many tools,
         nothing is counted.
         """
-        if self._known is None:
-            return {}
-        key = self._known.version, self._reach
-        found = self._counted.get(key)
-        if found is None:
-            found = self._counted.put(key, self._counts())
-        return found
+        return self._sources.counts
 
     @property
     def every_source(self) -> frozenset[str]:
@@ -221,8 +259,18 @@ class CatalogReading:
                 "select source, size from toolfold.sources where tenant = %(tenant)s"
                 " order by source"
             )
-            found = self._counted.put(key, dict(rows))
-        return frozenset(filter(None, found))
+            found = self._counted.put(key, CountedSources.of(dict(rows)))
+        return frozenset(filter(None, found.counts))
+
+    @property
+    def _sources(self) -> CountedSources:
+        if self._known is None:
+            return CountedSources({}, {})
+        key = self._known.version, self._reach
+        found = self._counted.get(key)
+        if found is None:
+            found = self._counted.put(key, CountedSources.of(self._counts()))
+        return found
 
     def _counts(self) -> SourceCounts:
         from psycopg.errors import QueryCanceled
@@ -272,8 +320,13 @@ class CatalogReading:
         return False
 
 
-def _key(text: str) -> str:
-    return name_key(text).replace("\0", "") if len(text) <= NAME_LIMIT else ""
+def _whole(text: str) -> str:
+    """Return a text as the database can take it: without zeros and halves of characters."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
+
+
+def _pattern(text: str) -> str:
+    return re.sub(r"([%_\\])", r"\\\1", text.replace("\0", ""))
 
 
 def _name_only(

@@ -12,7 +12,7 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.shared._proposals import Statistics, reach, statistics
 from toolfold.shared._push import CatalogChanges, changes, push_batch, remove
 from toolfold.shared._rows import is_storable, tool_of
-from toolfold.shared.reading import CatalogReading, Reach, SharedHit, SourceCounts
+from toolfold.shared.reading import CatalogReading, CountedSources, Reach, SharedHit
 from toolfold.store.postgres.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
 
@@ -80,7 +80,7 @@ class SharedCatalog:
         self._database = database
         self._tenant = tenant
         self._statistics: Statistics | None = None
-        self._counted: Memo[tuple[int, Reach], SourceCounts] = Memo(_COUNTS_AT_MOST)
+        self._counted: Memo[tuple[int, Reach], CountedSources] = Memo(_COUNTS_AT_MOST)
 
     @classmethod
     def over(cls, database: Database, tenant: str = DEFAULT_TENANT) -> Self:

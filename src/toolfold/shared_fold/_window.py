@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from toolfold._companions import sought_beside
+from toolfold._companions import SIBLINGS_AT_MOST, mentioned_names, sought_names
 from toolfold.catalog import Catalog
 from toolfold.search import Match
 from toolfold.settings import Settings
-from toolfold.shared.reading import CatalogReading, SourceCounts
+from toolfold.shared.reading import CatalogReading, HeldLetters, SourceCounts
 from toolfold.tool import Tool
 
 __all__ = ["Outline", "Window", "WindowRanker"]
-
-SIBLINGS_AT_MOST = 512
-"""How many tools of a hit's source are looked at for what may stand beside it."""
 
 
 class Outline(Catalog):
@@ -112,15 +109,19 @@ class Window(Outline):
     def beside(self, tools: Sequence[Tool]) -> Catalog:
         """Return what may be needed beside some tools: names, in the order in which they came.
 
-        These are the tools of their sources, those that they name, and those that tell the
-        present time to one that requires a time.
+        These are the first tools of their sources, those that they name, and those whose names
+        say that they give what one of them requires.
         """
-        asked = [sought_beside(tool) for tool in tools]
         sources = dict.fromkeys(tool.source or "" for tool in tools)
         found = dict(self._reading.names_of(list(sources), SIBLINGS_AT_MOST))
-        found.update(self._reading.named([name for one in asked for name in one.names]))
-        for time in {time for one in asked for time in one.times}:
-            found.update(self._reading.holding([time], asked[0].one_of))
+        sought: list[HeldLetters] = []
+        for tool in tools:
+            for name in sought_names(tool):
+                every, one_of = name.letters
+                source = (tool.source or "") if name.is_near else None
+                sought.append(HeldLetters(tuple(every), tuple(one_of), source))
+        found.update(self._reading.holding(sought, SIBLINGS_AT_MOST))
+        found.update(self._reading.named([n for tool in tools for n in mentioned_names(tool)]))
         left = {
             tool.wire_name: tool
             for _, tool in sorted(found.items(), key=lambda pair: pair[0])

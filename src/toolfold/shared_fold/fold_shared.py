@@ -69,8 +69,8 @@ def fold_shared(
         session: The conversation so far.
         shape: The wire shape to write.
         count: Counts the tokens of a text, in place of characters over four.
-        lenient: Whether the bridge is there, over what it does not know yet, while the database
-            is away.
+        lenient: Whether the bridge is there while the database is away: as it was before, or over
+            what it does not know yet.
         before: An earlier fold for the same caller: the tools that it found can be called while
             the database is away.
 
@@ -87,6 +87,7 @@ def fold_shared(
     listing = "sources" if settings.listing == "names" else settings.listing
     settings = replace(settings, strategy="bridge", listing=listing, core=(*settings.core, *core))
     own = Reach(scope, None if sources is None else frozenset(sources), read_only)
+    earlier = None if before is None else before.bridge
     open_tools: tuple[Tool, ...] = ()
     counts: SourceCounts = {}
     everybodys = frozenset(configured)
@@ -98,7 +99,8 @@ def fold_shared(
     except StoreAwayError:
         if not lenient:
             raise
-    earlier = None if before is None else before.bridge
+        if before is not None and isinstance(earlier, SharedBridge) and earlier.reach == own:
+            return before
     folded = Outline(counts, open_tools, configured=everybodys)
     bridge = SharedBridge(
         Catalog(open_tools, configured=everybodys) if open_tools else folded,
