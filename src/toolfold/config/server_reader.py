@@ -28,7 +28,7 @@ from toolfold.tool import Json, is_array, is_object
 
 __all__ = ["Read", "read_servers"]
 
-_PLAIN = ("oauth", "lazy", "per_session", "handshake", "allow", "deny")
+_PLAIN = ("oauth", "lazy", "run", "per_session", "handshake", "allow", "deny")
 _OAUTH = ("oauth_client_id", "oauth_client_secret")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*)?")
 
@@ -149,6 +149,7 @@ class _Reader:
             return None
         self._look_at_unknown(is_own=is_own)
         transport = self._transport()
+        self._check_run(transport)
         common: dict[str, Any] = {
             "name": name,
             "transport": transport,
@@ -205,6 +206,16 @@ class _Reader:
             f"`{self._prefix}.timeout`{self._where('timeout')} is read as milliseconds"
         )
         return seconds / 1000
+
+    def _check_run(self, transport: Transport) -> None:
+        if self._own("run") == "each":
+            return
+        if transport != "stdio":
+            hint = "take `run` out: a server at an address is not started here"
+            self._refuse("run", "is 'once'", hint)
+        if self._own("per_session"):
+            hint = "take one of the two out"
+            self._refuse("run", "is 'once', and `per_session` gives each session one", hint)
 
     def _name_prefix(self) -> str | None:
         prefix = self._own("prefix")

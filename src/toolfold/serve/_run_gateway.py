@@ -207,7 +207,11 @@ async def _gateway(
     children = {
         server.name: asyncio.create_task(start(server))
         for server in config.servers
-        if server.transport == "stdio" and server.problem is None and server.name not in lazy
+        if server.transport == "stdio"
+        and server.problem is None
+        and server.name not in lazy
+        # Where it runs is not known yet.
+        and (server.run == "each" or config.serve.store_address is None)
     }
     try:
         if children:
@@ -289,6 +293,12 @@ async def _made(
     if config.serve.trust != "off":
         trust = Trust(TrustStore(store_of(config.serve).documents), config.serve.trust)
     spans = start_spans()
+    membership = Membership.of(store_of(config.serve))
+    once = None
+    if membership is not None:
+        from toolfold.serve.replica.servers_once import ServersOnce
+
+        once = ServersOnce(membership, how.scope)
     gateway = Gateway(
         config,
         scope=how.scope,
@@ -302,9 +312,11 @@ async def _made(
         spans=spans,
         shared=None if catalog is None else partial(SharedTools, catalog),
         known=known,
+        placements=None if once is None else once.placement,
     )
-    membership = Membership.of(store_of(config.serve))
     decided = asyncio.Event()
+    if once is not None:
+        once.serve(gateway)
     if membership is not None:
         gateway.membership = membership
         membership.on_document(TRUST_FILE, decided.set)

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.settings import Settings
     from toolfold.sources.mcp._manifests import Manifests
+    from toolfold.sources.mcp.placement import Placement
+    from toolfold.sources.mcp.server import Server
     from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Gateway"]
@@ -82,6 +84,7 @@ class Gateway:
         memory: What searches led to: it learns from all that is called.
         shared: Makes its part in a shared catalog, where tools are searched in one.
         known: The servers whose tools are in that: they wait for their first call.
+        placements: Says of a server where it runs, where that is one replica of several.
 
     Raises:
         ConfigError: Two sources, or a source and a server, have one name.
@@ -102,6 +105,7 @@ class Gateway:
         memory: Memory | None = None,
         shared: Callable[[Pool, Callable[[], Settings]], SharedTools] | None = None,
         known: Collection[str] = (),
+        placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self.config, self._scope, self._folding = config, scope, config.folding
         self.trust = trust
@@ -132,6 +136,7 @@ class Gateway:
             auth=auth,
             reserved=prompts.bridge_names(self._folding.bridge_prefix).all,
             known=known,
+            placements=placements,
         )
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"
@@ -204,9 +209,7 @@ class Gateway:
         """Return the sources that cannot be asked now, as a principal may know of them."""
         applied = self._folding.applied
         found = self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
-        if self.shared is None or view is None:
-            return found
-        return self.shared.of_tenant(found, view, principal)
+        return found if self.shared is None else self.shared.of_tenant(found, view, principal)
 
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
@@ -217,8 +220,7 @@ class Gateway:
 
     async def _tell_unmatched(self) -> None:
         await self.pool.all_settled()
-        if self.shared is None:  # else most are known elsewhere
-            tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
+        tell_unmatched(self.config.serve.tokens, self._scope, self.pool, self.offers)
 
     # ---- tools
 

@@ -23,6 +23,9 @@ Rewrite = Callable[[bytes | None], bytes | None]
 class StoreAwayError(ToolfoldError):
     """What is shared cannot be reached, or does not answer in time."""
 
+    is_undone = False
+    """Whether nothing of what was to be done was done, for certain."""
+
 
 class Documents(Protocol):
     """Whole documents by name. Safe to share between threads.

@@ -33,6 +33,7 @@ from toolfold.tool import Json, Tool
 if TYPE_CHECKING:
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
+    from toolfold.sources.mcp.placement import Placement
     from toolfold.sources.mcp.server import Server
     from toolfold.sources.mcp.transports._process import Child
 
@@ -63,6 +64,7 @@ class Pool:
         auth: Makes what signs the HTTP requests to a server.
         reserved: Names that no tool may have: the bridge's.
         known: Servers whose tools are known elsewhere: they wait for their first call.
+        placements: Says of a server where it runs, where that is one replica of several.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Pool:
         auth: Callable[[Server], Any] | None = None,
         reserved: Collection[str] = (),
         known: Collection[str] = (),
+        placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self._names = KeptNames(reserved)
         self._observers = observers
@@ -119,6 +122,7 @@ class Pool:
             children=children,
             auth=auth,
             known=known,
+            placements=placements,
         )
 
     @property

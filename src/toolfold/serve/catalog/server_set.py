@@ -21,6 +21,7 @@ from toolfold.sources.mcp.mcp_source import Hub, McpSource, ServerDownError
 from toolfold.sources.mcp.server_status import ServerState, ServerStatus
 
 if TYPE_CHECKING:
+    from toolfold.sources.mcp.placement import Placement
     from toolfold.sources.mcp.server import Server
     from toolfold.sources.mcp.transports._process import Child
 
@@ -55,6 +56,7 @@ class ServerSet:
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
         known: Servers whose tools are known elsewhere: they wait for their first call.
+        placements: Says of a server where it runs, where that is one replica of several.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class ServerSet:
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
         known: Collection[str] = (),
+        placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self._hub = hub
         self._known = frozenset(known)
@@ -77,6 +80,7 @@ class ServerSet:
         self._limit = limit
         self._manifests = manifests
         self._auth = auth
+        self._placements = placements
         self._own = SessionServers(self._made_for)
         self._leaving = Leaving()
         self._off: dict[str, float] = {}
@@ -121,6 +125,7 @@ class ServerSet:
             shared=shared,
             auth=self._auth(server) if self._auth is not None and server.oauth else None,
             description_limit=self._limit,
+            placement=self._placements(server) if self._placements is not None else None,
         )
 
     # ---- their life

@@ -87,10 +87,10 @@ class SharedTools:
         return [settings.applied(tool) for tool in tools]
 
     def of_tenant(
-        self, absent: tuple[AbsentSource, ...], view: View, principal: Principal
+        self, absent: tuple[AbsentSource, ...], view: View | None, principal: Principal
     ) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now of which a principal's tenant may know."""
-        if principal.tenant == self._catalog.tenant:
+        if view is None or principal.tenant == self._catalog.tenant:
             return absent
         return tuple(away for away in absent if away.name in view.servers)
 

@@ -31,7 +31,15 @@ from toolfold.serve.http.customs import (
     Send,
 )
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
-from toolfold.serve.http.rate_limit import Message, Rates, Receive, TooLargeError, read_within
+from toolfold.serve.http.rate_limit import (
+    Message,
+    Rates,
+    Receive,
+    SharedRates,
+    TooLargeError,
+    burst_of,
+    read_within,
+)
 from toolfold.serve.http.refusal import RefusedError as _Refusal
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import (
@@ -140,6 +148,7 @@ class Guard:
         presence: How many requests and sessions each of them may have.
         patience: Seconds in which a body must have come.
         rates: How often each of them may ask.
+        shared_rates: Counts that over all replicas; None where there is one.
         refused: Told why a request was turned away, in one word.
         is_closing: Whether nobody new is let in, because the gateway is stopping.
         customs: What the door has of its own.
@@ -158,6 +167,7 @@ class Guard:
         presence: Presence | None = None,
         patience: float = 15.0,
         rates: Rates | None = None,
+        shared_rates: SharedRates | None = None,
         refused: Callable[[str], None] = lambda reason: None,
         is_closing: Callable[[], bool] = lambda: False,
         customs: Customs | None = None,
@@ -169,6 +179,7 @@ class Guard:
         """Whom it lets in from now on."""
         self._presence = presence or Presence()
         self._rates = rates or Rates()
+        self._shared_rates = shared_rates
         self._refused = refused
         self._is_closing = is_closing
         self._is_closed = False
@@ -208,6 +219,7 @@ class Guard:
                 sessions=settings.max_sessions,
                 idle=settings.session_idle,
             ),
+            shared_rates=_shared_rates(settings),
             refused=refused,
             is_closing=is_closing,
             customs=customs,
@@ -352,22 +364,26 @@ class Guard:
         principal = self.rules.local if needs_no_token else await self._owner(scope)
         if scope["path"] == self._customs.metrics_path and not principal.watches:
             raise _Refusal(404, "path", "not found")
-        if scope["method"] == "POST":
-            wait = self._rates.take(principal.name, principal.rate_limit)
-            if wait:
-                seconds = str(ceil(wait / 1e9)).encode()
-                raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
+        if scope["method"] == "POST" and principal.rate_limit > 0:
+            _check_wait(await self._wait(principal.name, principal.rate_limit))
         return principal
+
+    async def _wait(self, name: str, per_minute: int) -> int:
+        """Admit a request and return 0, or return the nanoseconds until one is admitted."""
+        if self._shared_rates is not None:
+            # Each door has tokens of its own: those of one name are not the same everywhere.
+            shared = f"{self._customs.door}/{name}"
+            wait = await self._shared_rates.take(shared, per_minute, burst_of(per_minute))
+            if wait is not None:
+                return wait
+        return self._rates.take(name, per_minute)
 
     def _admin(self, scope: AsgiScope) -> Principal:
         """Return the admin; where there is none, there is no such path."""
         table = self.rules.admin
         if table is None or table.is_open:
             raise _Refusal(404, "path", "not found")
-        wait = self._rates.take(ADMIN.name, _ADMIN_RATE)
-        if wait:
-            seconds = str(ceil(wait / 1e9)).encode()
-            raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
+        _check_wait(self._rates.take(ADMIN.name, _ADMIN_RATE))
         if next(filter(None, map(table.admit, self._customs.tokens(scope))), None) is None:
             text = "the admin's token is needed"
             raise _Refusal(401, "token", text, ((b"www-authenticate", b"Bearer"),))
@@ -420,6 +436,24 @@ class Guard:
                 f"a request may have {self.rules.body_limit} bytes",
                 ((b"connection", b"close"),),
             ) from None
+
+
+def _check_wait(wait: int) -> None:
+    """Refuse a request that is admitted only after so many nanoseconds."""
+    if wait:
+        seconds = str(ceil(wait / 1e9)).encode()
+        raise _Refusal(429, "rate", "too many requests", ((b"retry-after", seconds),))
+
+
+def _shared_rates(settings: ServeSettings) -> SharedRates | None:
+    """Return what counts requests over all replicas, where there is a store that they share."""
+    if settings.store_address is None:
+        return None
+    from toolfold.config.opened_store import store_of
+    from toolfold.store.postgres.rates import PostgresRates
+
+    database = store_of(settings).database
+    return None if database is None else PostgresRates(database)
 
 
 class _UnderWay(NamedTuple):

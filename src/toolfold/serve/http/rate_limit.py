@@ -11,9 +11,18 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["Bucket", "Message", "Rates", "Receive", "TooLargeError", "read_within"]
+__all__ = [
+    "Bucket",
+    "Message",
+    "Rates",
+    "Receive",
+    "SharedRates",
+    "TooLargeError",
+    "burst_of",
+    "read_within",
+]
 
 Message = MutableMapping[str, Any]
 """One event of ASGI."""
@@ -31,6 +40,26 @@ _BUCKETS = 10_000
 
 class TooLargeError(Exception):
     """A body is longer than the limit."""
+
+
+class SharedRates(Protocol):
+    """Buckets that several replicas draw from."""
+
+    async def take(self, name: str, per_minute: int, burst: int) -> int | None:
+        """Admit a request and return 0, or return the nanoseconds until one is admitted.
+
+        None says that it cannot be counted now, and is to be counted here.
+        """
+        ...
+
+
+def burst_of(per_minute: int) -> int:
+    """Return how many requests are admitted at once, after a rest.
+
+    It is what ten seconds bring, and ten at least (all of it, where a minute brings less):
+    opening a session takes a handful of requests.
+    """
+    return max(min(per_minute, _LEAST_BURST), per_minute // 6)
 
 
 @dataclass(slots=True)
@@ -85,19 +114,14 @@ class Rates:
         return len(self._buckets)
 
     def take(self, name: str, per_minute: int) -> int:
-        """Admit a request and return 0, or return the nanoseconds until one is admitted.
-
-        The burst is what ten seconds bring, and ten at least (all of it, where a minute
-        brings less): opening a session takes a handful of requests.
-        """
+        """Admit a request and return 0, or return the nanoseconds until one is admitted."""
         if per_minute <= 0:
             return 0
         bucket = self._buckets.get(name)
         if bucket is None and len(self._buckets) >= _BUCKETS:
             self._forget_full()
         if bucket is None or bucket.per_minute != per_minute:
-            burst = max(min(per_minute, _LEAST_BURST), per_minute // 6)
-            bucket = self._buckets[name] = Bucket(per_minute, burst)
+            bucket = self._buckets[name] = Bucket(per_minute, burst_of(per_minute))
         return bucket.take(self._clock())
 
     def _forget_full(self) -> None:

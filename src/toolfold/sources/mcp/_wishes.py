@@ -31,14 +31,15 @@ class Wishes:
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._lifecycle = lifecycle
         self._level: str | None = None
-        self._subscribed: set[str] = set()
+        self._subscribed: dict[str, set[str]] = {}
         self._listening: asyncio.Task[None] | None = None
         self._posts: set[asyncio.Task[None]] = set()
 
     def take_over(self, other: Wishes) -> None:
         """Want what was wanted of the server that was there before."""
         self._level = other._level
-        self._subscribed |= other._subscribed
+        for uri, whose in other._subscribed.items():
+            self._subscribed.setdefault(uri, set()).update(whose)
 
     def connected(self, connection: Connection) -> None:
         """Tell the server all that is wanted, on a connection that has just been made."""
@@ -71,20 +72,30 @@ class Wishes:
         if connection is not None and not connection.is_modern:
             self.post(connection.notify("notifications/roots/list_changed"))
 
-    async def subscribe(self, uri: str) -> None:
-        """Have changes of a resource told."""
-        if uri in self._subscribed:
+    async def subscribe(self, uri: str, who: str = "") -> None:
+        """Have changes of a resource told.
+
+        Args:
+            uri: The resource.
+            who: Which replica's clients want it, where that is another.
+        """
+        known = uri in self._subscribed
+        self._subscribed.setdefault(uri, set()).add(who)
+        if known:
             return
-        self._subscribed.add(uri)
         connection = await self._lifecycle.ready()
         if connection.is_modern:
             self._listen(connection)
         else:
             await connection.request("resources/subscribe", {"uri": uri}, timeout=30)
 
-    async def unsubscribe(self, uri: str) -> None:
-        """Have changes of a resource told no more."""
-        self._subscribed.discard(uri)
+    async def unsubscribe(self, uri: str, who: str = "") -> None:
+        """Have changes of a resource told no more, where nobody else wants them."""
+        whose = self._subscribed.get(uri, set())
+        whose.discard(who)
+        if whose:
+            return
+        self._subscribed.pop(uri, None)
         connection = self._lifecycle.connection
         if connection is not None and connection.is_modern:
             self._listen(connection)

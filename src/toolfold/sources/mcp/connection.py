@@ -46,7 +46,15 @@ from toolfold.errors import ToolfoldError
 from toolfold.sources.mcp.transports._responses import FATE, Answers, Fate, Said
 from toolfold.tool import Json, is_array, is_object
 
-__all__ = ["Connection", "ConnectionLostError", "Peer", "is_gone", "is_session_lost"]
+__all__ = [
+    "Connection",
+    "ConnectionLostError",
+    "GoneError",
+    "Peer",
+    "UnheardError",
+    "is_gone",
+    "is_unheard",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +89,11 @@ class GoneError(MCPError):
     """A request failed because the connection is no more."""
 
 
-class SessionLostError(GoneError):
+class UnheardError(GoneError):
+    """A request failed because the connection is no more, and the server has run nothing."""
+
+
+class SessionLostError(UnheardError):
     """A server over HTTP no longer knows us: it was restarted, and has run nothing."""
 
 
@@ -116,18 +128,24 @@ class Connection:
     """
 
     def __init__(self, streams: Any, peer: Peer, *, knows_calls: bool) -> None:
+        self._stand(peer)
         read, write = streams
         self._dispatcher: JSONRPCDispatcher[TransportContext] = JSONRPCDispatcher(
             Answers(read), write
         )
-        self._peer = peer
         self._knows_calls = knows_calls
         self._info = client_info()
+
+    def _stand(self, peer: Peer) -> None:
+        """Know nothing of the server yet; a connection of another kind begins with this alone."""
+        self._peer = peer
         self.started = asyncio.Event()
         """Set when requests can be sent."""
         self.version = ""
         self.is_modern = False
         self.is_closed = False
+        self.has_moved = False
+        """Whether it ended because the server runs elsewhere from now on."""
         self.capabilities: Mapping[str, Json] = {}
         self.instructions: str | None = None
         self.server_info: Mapping[str, Json] = {}
@@ -423,9 +441,9 @@ def is_gone(error: MCPError) -> bool:
     return isinstance(error, GoneError)
 
 
-def is_session_lost(error: MCPError) -> bool:
-    """Whether a server over HTTP no longer knows us: it was restarted, and has run nothing."""
-    return isinstance(error, SessionLostError)
+def is_unheard(error: MCPError) -> bool:
+    """Whether a request failed because the connection is no more, and nothing was run."""
+    return isinstance(error, UnheardError)
 
 
 class _Started:

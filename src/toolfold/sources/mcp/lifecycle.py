@@ -31,6 +31,7 @@ from toolfold.sources.mcp.transports._process import Child, start
 from toolfold.tool import Json, canonical, is_object
 
 if TYPE_CHECKING:
+    from toolfold.sources.mcp.placement import Placement
     from toolfold.sources.mcp.server import Server
 
 __all__ = ["Lifecycle", "ListedKind", "Owner", "ServerDownError", "SignInError"]
@@ -98,6 +99,7 @@ class Lifecycle:
         lazy: Whether it waits for its first call before it is started.
         child: The process, where it is being started already.
         auth: Signs HTTP requests.
+        placement: Where it runs, where that is one replica of several.
     """
 
     def __init__(
@@ -108,9 +110,12 @@ class Lifecycle:
         lazy: bool = False,
         child: Awaitable[Child] | None = None,
         auth: Any = None,
+        placement: Placement | None = None,
     ) -> None:
         self.server = server
         self.name = server.name
+        self.placement = placement
+        """Where it runs, where that is one replica of several."""
         self.state: ServerState = "waiting"
         self.error: str | None = None
         """Why it is not there, for the person who runs it: logs, status, the command line."""
@@ -282,7 +287,9 @@ class Lifecycle:
             ServerDownError: There is none for now.
         """
         try:
-            async with asyncio.timeout(_NEXT_LIFE):
+            # Another replica may have to take it over first.
+            longest = _NEXT_LIFE if self.placement is None else max(_NEXT_LIFE, self._patience)
+            async with asyncio.timeout(longest):
                 while True:
                     now = self.connection
                     if now is not None and now is not dead and not now.is_closed:
@@ -329,6 +336,13 @@ class Lifecycle:
     async def _supervise(self, after: tuple[asyncio.Task[None], ...]) -> None:
         if after:
             await asyncio.wait(after)
+        try:
+            await self._keep_alive()
+        finally:
+            if self.placement is not None:
+                await self.placement.let_go()
+
+    async def _keep_alive(self) -> None:
         if self.server.problem is not None:
             problem = self.words.shown(str(self.server.problem))
             self._move("failed", problem, problem)
@@ -357,6 +371,8 @@ class Lifecycle:
                 return
             if self._is_anew:
                 continue
+            if self.placement is not None:  # where it cannot run here, another may try
+                await self.placement.let_go()
             if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
                 pause = FIRST_PAUSE
             said = f": {self.words.last}" if self.words.last else ""
@@ -371,12 +387,12 @@ class Lifecycle:
 
     async def _live(self) -> str | None:
         """Connect, serve until the connection ends, and return why it did."""
+        if self.placement is not None:
+            await self.placement.settled()
         async with (
             asyncio.timeout(self._patience) as deadline,
-            self._streams() as (streams, child),
+            self._reached() as (connection, child),
         ):
-            knows_calls = self.server.transport == "http"
-            connection = Connection(streams, self._owner, knows_calls=knows_calls)
             running = asyncio.create_task(connection.run())
             helpers: list[asyncio.Task[Any]] = [running]
             try:
@@ -393,6 +409,7 @@ class Lifecycle:
                 for task in helpers:
                     task.add_done_callback(heard)
                     task.cancel()
+            self._is_anew = self._is_anew or connection.has_moved
             if child is None:
                 return "closed the connection"
             how = await child.outcome()
@@ -404,6 +421,16 @@ class Lifecycle:
         # Signing in at a browser takes a person's time.
         least = SIGN_IN_SECONDS if self.server.oauth else 0.0
         return max(self.server.start_timeout, least)
+
+    @asynccontextmanager
+    async def _reached(self) -> AsyncGenerator[tuple[Connection, Child | None]]:
+        if self.placement is not None:
+            async with self.placement.reached(self._owner, self.words) as reached:
+                yield reached
+            return
+        async with self._streams() as (streams, child):
+            knows_calls = self.server.transport == "http"
+            yield Connection(streams, self._owner, knows_calls=knows_calls), child
 
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Child | None]]:

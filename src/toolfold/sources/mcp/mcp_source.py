@@ -27,7 +27,7 @@ from toolfold.sources.mcp._results import AgentCaller, output_of_result
 from toolfold.sources.mcp._server_requests import ServerRequests
 from toolfold.sources.mcp._tool_list import DESCRIPTION_LIMIT, ToolList
 from toolfold.sources.mcp._wishes import Wishes
-from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_session_lost
+from toolfold.sources.mcp.connection import Connection, Params, is_gone, is_unheard
 from toolfold.sources.mcp.hub import Alone, Hub
 from toolfold.sources.mcp.lifecycle import (
     Lifecycle,
@@ -43,6 +43,7 @@ from toolfold.tool import Json, Tool, is_object
 if TYPE_CHECKING:
     import asyncio
 
+    from toolfold.sources.mcp.placement import Placement
     from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Hub", "ListedKind", "McpSource", "Route", "ServerDownError"]
@@ -71,6 +72,7 @@ class McpSource(Source):
         shared: The source that all clients share, where this is one client's own.
         auth: Signs HTTP requests.
         description_limit: The longest description that is passed on.
+        placement: Where it runs, where that is one replica of several.
     """
 
     def __init__(
@@ -85,12 +87,15 @@ class McpSource(Source):
         shared: McpSource | None = None,
         auth: Any = None,
         description_limit: int = DESCRIPTION_LIMIT,
+        placement: Placement | None = None,
     ) -> None:
         self.server = server
         self.name = server.name
         self.client = client
         self._requests = ServerRequests(server, parallel)
-        self.lifecycle = Lifecycle(server, self, lazy=lazy, child=child, auth=auth)
+        self.lifecycle = Lifecycle(
+            server, self, lazy=lazy, child=child, auth=auth, placement=placement
+        )
         self._hub: Hub = hub or Alone()
         self._shared = shared or self
         self._parallel = parallel
@@ -395,8 +400,7 @@ class McpSource(Source):
             if not is_gone(error):
                 raise
             self.lifecycle.lost(connection)
-            # A session that the server does not know has run nothing.
-            unheard = is_session_lost(error)
+            unheard = is_unheard(error)
             if not again and not unheard:
                 raise self.lifecycle.cut_off() from None
         _log.info("server %s: %s is asked once more", self.name, method)
@@ -407,7 +411,8 @@ class McpSource(Source):
         except MCPError as error:
             if not is_gone(error):
                 raise
-            raise ServerDownError(self.name, "died over it twice", lost=not unheard) from None
+            lost = not unheard or not is_unheard(error)
+            raise ServerDownError(self.name, "died over it twice", lost=lost) from None
 
     # ---- what it says by itself
 

@@ -88,6 +88,12 @@ class Server:
     lazy: bool | None = setting(
         None, "Whether it is started at its first call, in place of what `serve.lazy` says."
     )
+    run: Literal["each", "once"] = setting(
+        "each",
+        "Where replicas share a store: whether each of them runs a server with a `command`, or one "
+        "does for all (`once`), as it must where the server keeps a file, a browser or a licence "
+        "to itself. Without a shared store both mean the same.",
+    )
     per_session: bool = setting(False, "Whether every client's session has a server of its own.")
     handshake: bool = setting(
         False,

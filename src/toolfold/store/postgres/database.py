@@ -153,9 +153,10 @@ class Database:
         from psycopg import OperationalError
         from psycopg_pool import PoolTimeout
 
-        if self._gone is not None:
-            raise self._gone
+        if (gone := self._gone) is not None:
+            raise _undone(StoreAwayError(gone.message, hint=gone.hint))
         connection = None
+        is_whole = False
         try:
             with self._opened().connection() as connection, connection.transaction():
                 if reads_only:
@@ -166,12 +167,15 @@ class Database:
                     (tenant or self.tenant, f"{self._timeout * 1000:.0f}"),
                 )
                 yield connection
+                is_whole = True
         except PoolTimeout as error:
-            raise self._lost(error) from None
+            raise _undone(self._lost(error)) from None
         except OperationalError as error:
             # One that took too long, or met another, says nothing of the next.
             is_lost = connection is None or connection.broken
-            raise (self._lost(error) if is_lost else self._away(error)) from None
+            away = self._lost(error) if is_lost else self._away(error)
+            # What was lost on its way to being kept may have been kept.
+            raise (away if is_whole else _undone(away)) from None
 
     def _lost(self, error: Exception) -> StoreAwayError:
         """Take it that the database is away until a look of its own finds it back.
@@ -219,6 +223,11 @@ def owner_connection(address: str) -> Generator[Connection[Any]]:
             yield connection
     except psycopg.Error as error:
         raise _away(error, address) from None
+
+
+def _undone(away: StoreAwayError) -> StoreAwayError:
+    away.is_undone = True
+    return away
 
 
 def _away(error: Exception, address: str) -> StoreAwayError:

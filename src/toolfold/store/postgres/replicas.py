@@ -44,6 +44,9 @@ _KEPT = 60.0
 class ReplicaGoneError(ToolfoldError):
     """A replica that was asked something is gone, or what it was asked failed there."""
 
+    is_unheard = False
+    """Whether it has certainly not heard what it was asked."""
+
 
 class Replica(NamedTuple):
     """A replica that is there."""
@@ -145,7 +148,7 @@ class Replicas:
                 done, _ = await asyncio.wait({future}, timeout=HEARTBEAT)
                 if done:
                     return _said(future.result())
-                await self._check(receiver)
+                await self._check(receiver, number)
         finally:
             self._questions.pop(number, None)
 
@@ -156,11 +159,13 @@ class Replicas:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _check(self, receiver: uuid.UUID) -> None:
+    async def _check(self, receiver: uuid.UUID, number: int) -> None:
         with suppress(StoreAwayError):  # nobody can tell: it may well answer when that is back
             present = await asyncio.to_thread(self._present)
             if all(each.id != receiver for each in present):
-                raise ReplicaGoneError("the replica that was asked is gone")
+                gone = ReplicaGoneError("the replica that was asked is gone")
+                gone.is_unheard = await asyncio.to_thread(self._take_back, number)
+                raise gone
 
     async def _beating(self) -> None:
         loop = asyncio.get_running_loop()
@@ -208,10 +213,17 @@ class Replicas:
         except Exception as error:
             _log.exception("a question of another replica failed")
             answer = {"error": f"it failed there: {type(error).__name__}"}
-        try:
-            await asyncio.to_thread(self._post, sender, _ANSWER, answer, number)
-        except StoreAwayError as error:
-            _log.warning("an answer for another replica is lost: %s", error)
+        # Whoever asked waits for it: where the database is away for a moment, it is told after.
+        deadline = asyncio.get_running_loop().time() + _KEPT
+        while True:
+            try:
+                await asyncio.to_thread(self._post, sender, _ANSWER, answer, number)
+                return
+            except StoreAwayError as error:
+                if asyncio.get_running_loop().time() > deadline:
+                    _log.warning("an answer for another replica is lost: %s", error)
+                    return
+            await asyncio.sleep(HEARTBEAT)
 
     # ---- at the database
 
@@ -266,6 +278,15 @@ class Replicas:
             connection.execute("select pg_notify(%s, %s)", (CHANNEL, str(receiver)))
         assert row is not None
         return int(row[0])
+
+    def _take_back(self, number: int) -> bool:
+        """Take back what nobody has read, and say whether that was so."""
+        with self._database.transaction() as connection:
+            found = connection.execute(
+                "delete from toolfold.mail where tenant = %s and id = %s returning id",
+                (self._database.tenant, number),
+            ).fetchone()
+        return found is not None
 
     def _fetch(self) -> list[tuple[int, uuid.UUID, str, int | None, bytes]]:
         with self._database.transaction() as connection:

@@ -13,11 +13,12 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import signal
 import time
 from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from toolfold._bounds import one_line
@@ -198,20 +199,32 @@ class Child:
         return True
 
 
-async def start(server: Server) -> Child:
+async def start(
+    server: Server, *, through: Sequence[str] = (), descriptors: Collection[int] = ()
+) -> Child:
     """Start a server's process.
+
+    Args:
+        server: How it is started.
+        through: A program in front, which runs it: the server's own follows as its arguments.
+        descriptors: What that program has open beside its standard ones.
 
     Raises:
         StartError: It cannot be started.
     """
     try:
+        variables = environment(server.env)
+        if through and shutil.which(server.command, path=variables.get("PATH")) is None:
+            raise FileNotFoundError
         process = await asyncio.create_subprocess_exec(
+            *through,
             server.command,
             *server.args,
+            pass_fds=tuple(descriptors),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=environment(server.env),
+            env=variables,
             cwd=server.cwd or None,
             start_new_session=os.name == "posix",
             limit=LINE_LIMIT,
