@@ -303,6 +303,7 @@ def resident(pid: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").exists(), reason="needs /proc")
 def test_a_gateways_memory_does_not_grow_with_the_catalog(address: str, tmp_path: Path) -> None:
     if data.corpora() is None:

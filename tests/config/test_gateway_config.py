@@ -614,7 +614,7 @@ def test_a_shared_catalog_needs_a_database_and_a_tenant_a_name() -> None:
     )
     assert caught.value.hint == "write its address, as `store: postgresql://user@host/name`"
     assert ServeSettings(catalog="shared", store="TOOLFOLD_STORE").catalog_tenant == "default"
-    with pytest.raises(ConfigError, match="`serve.catalog_tenant` is blank"):
+    with pytest.raises(ConfigError, match=r"`serve\.catalog_tenant` is blank"):
         ServeSettings(catalog_tenant=" ")
 
 
