@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from toolfold.sources.mcp.relay import Caller, Questions, RelayedCall
+from toolfold.serve._calls_under_way import CallsUnderWay
+from toolfold.sources.mcp.mcp_source import McpSource
+from toolfold.sources.mcp.relay import Caller, Questions, RelayedCall, can
+from toolfold.sources.source import Source
 from toolfold.tool import Json
 
 __all__ = ["Parking", "is_continuation"]
@@ -53,13 +56,55 @@ class _Parked:
 
 
 class Parking:
-    """Calls that wait for their client to come back with an answer."""
+    """Calls that wait for their client to come back with an answer.
 
-    def __init__(self) -> None:
+    Args:
+        calls: The calls under way: a parked one outlives the request that began it.
+    """
+
+    def __init__(self, calls: CallsUnderWay) -> None:
+        self._calls = calls
         self._parked: OrderedDict[str, _Parked] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._parked)
+
+    async def relayed(
+        self,
+        caller: Caller,
+        params: Mapping[str, Json],
+        source: Source,
+        work: Callable[[RelayedCall], Awaitable[dict[str, Json]]],
+        *,
+        asks: bool = False,
+    ) -> dict[str, Json]:
+        """Run a request; where it may have to be parked, in a task of its own.
+
+        Args:
+            caller: The request.
+            params: Its parameters.
+            source: Whom it is for.
+            work: What to do.
+            asks: Whether the client is asked, whatever the source does.
+
+        Raises:
+            MCPError: The request failed.
+        """
+        may_park = caller.is_modern and any(
+            can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
+        )
+        if may_park and (asks or _may_ask(source)):
+
+            async def parkable(call: RelayedCall) -> dict[str, Json]:
+                with self._calls.entered():
+                    return await work(call)
+
+            return await self.conduct(caller, params, parkable)
+        call = RelayedCall(caller, params)
+        try:
+            return await work(call)
+        finally:
+            await call.settle()
 
     async def take_up(self, caller: Caller, params: Mapping[str, Json]) -> dict[str, Json]:
         """Go on with a call that was parked.
@@ -162,3 +207,10 @@ async def _run(
 
 async def _never(call: RelayedCall) -> Json:
     raise AssertionError("a continued call has begun long ago")
+
+
+def _may_ask(source: Source) -> bool:
+    """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
+    if not isinstance(source, McpSource):
+        return False
+    return source.connection is None or not source.connection.is_modern
