@@ -19,6 +19,7 @@ NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 BROWSER := .browser
 CLUSTER := .cluster
 CLUSTER_READY := $(CLUSTER)/.ready
+CHAOS ?= --replicas 4
 BROWSER_READY := $(BROWSER)/.ready
 ADAPTERS := .adapters
 FRAMEWORKS := $(basename $(notdir $(wildcard frameworks/requirements/*.txt)))
@@ -28,7 +29,7 @@ TYPES := types types-Windows types-Darwin
 # Tests start hundreds of processes: they find the package compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser pictures adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean cluster
+.PHONY: demo test slow thorough lint check $(TYPES) format bench chaos attacks live live-small interop interop-clients browser pictures adapters $(FRAMEWORKS:%=adapter-%) recall openapi conformance clean cluster cluster-chaos
 
 demo: $(READY)           ## show the main job working, with nothing to configure
 	@$(BIN)/toolfold demo
@@ -88,6 +89,9 @@ pictures: $(BROWSER_READY)  ## the inspector's pictures for the documentation, m
 
 cluster: $(CLUSTER_READY)  ## what several processes share, over a real PostgreSQL; skipped where it cannot be had
 	PYTHONPATH=. $(CLUSTER)/bin/python -m pytest cluster --timeout 600
+
+cluster-chaos: $(CLUSTER_READY)  ## replicas on hosts of their own, killed and parted under 30,000 calls of fifty clients; needs root; CHAOS="…" says how
+	PYTHONPATH=. $(CLUSTER)/bin/python -m cluster.chaos $(CHAOS)
 
 adapters: $(FRAMEWORKS:%=adapter-%)  ## each agent framework with its tools folded, in an environment of its own; 3 GB on disk
 

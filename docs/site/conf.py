@@ -41,6 +41,7 @@ NAVIGATION: dict[str, list[str]] = {
         "docs/guides/trust",
         "docs/guides/gateway-operations",
         "docs/guides/gateway-changes",
+        "docs/guides/replicas",
         "docs/guides/deployment",
         "docs/guides/store",
         "docs/guides/servers-once",

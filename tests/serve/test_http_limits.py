@@ -237,6 +237,20 @@ def test_requests_under_way_are_bounded_for_each() -> None:
 # ---- the law
 
 
+def test_a_session_that_was_ended_elsewhere_leaves_room_for_another() -> None:
+    presence = Presence(sessions_each=1)
+    visit = presence.enter("ann", None, opens=True)
+    visit.answered(200, "s1")
+    visit.leave(ended=False)
+    with pytest.raises(TooManyError):
+        presence.enter("ann", None, opens=True)
+
+    presence.forget("s1")
+
+    assert presence.sessions_of("ann") == 0
+    presence.enter("ann", None, opens=True)
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["enter", "answer", "leave", "end", "wait"]),

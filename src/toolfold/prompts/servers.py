@@ -17,6 +17,9 @@ __all__ = [
     "HELD_BACK",
     "INSTRUCTIONS",
     "NAMED_INSTRUCTIONS",
+    "NOT_WRITTEN_DOWN",
+    "REPLICA_GONE",
+    "RESULT_NOT_KEPT",
     "STOPPED",
     "STOPPING",
     "absent_in_short",
@@ -85,6 +88,18 @@ STOPPING = (
 STOPPED = (
     "The gateway was stopped before this ended. It may have had effects: look what has become of "
     "it before you try once more."
+)
+NOT_WRITTEN_DOWN = (
+    "It was not run: what the gateways share could not be reached for a while, and by now it may "
+    "have been asked of another. Try once more."
+)
+REPLICA_GONE = (
+    "The gateway that worked on this is gone, and it is not known whether it ran: look what has "
+    "become of it before you try once more."
+)
+RESULT_NOT_KEPT = (
+    "It ran, and its result was lost with the connection: look what has become of it before you "
+    "try once more."
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from mcp.shared.exceptions import MCPError
@@ -53,6 +53,8 @@ class CallsUnderWay:
         """Whether nothing new is begun."""
         self.is_over = False
         """Whether what has not ended by now is stopped."""
+        self.on_closing: Callable[[], None] = lambda: None
+        """Called when nothing new is begun any more."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -104,6 +106,7 @@ class CallsUnderWay:
             _log.info("stopping: new calls are taken for %g s more", notice)
             await asyncio.sleep(notice)
         self.is_closing = True
+        self.on_closing()
         if self._tasks:
             there = plural(len(self), "call")
             _log.info("%s under way: waiting up to %g s, or for another signal", there, seconds)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from toolfold import prompts
-from toolfold._bounds import one_line
 from toolfold.absent import AbsentSource
 from toolfold.answer import Invocation
 from toolfold.dispatch.dispatch import Dispatch, Origin
@@ -29,32 +29,28 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
-from toolfold.serve.catalog.views import Folding, View, Views, foldings
+from toolfold.serve.catalog.views import View, ViewFolding, Views, foldings
 from toolfold.serve.doors import Door
-from toolfold.serve.mcp._bounded_results import (
-    bounded_contents,
-    bounded_messages,
-    bounded_result,
-    limit_of,
-)
-from toolfold.serve.mcp._fetches import recorded
-from toolfold.serve.mcp._parking import Parking, is_continuation
+from toolfold.serve.mcp._bounded_results import bounded_result, limit_of
+from toolfold.serve.mcp._once import run_once
+from toolfold.serve.mcp._parking import Parking, is_continuation, may_ask
 from toolfold.serve.mcp._progress import ProgressReports
-from toolfold.serve.mcp._results import as_errors, output_result, text_result
+from toolfold.serve.mcp._results import output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
 from toolfold.serve.mcp.connected_clients import ConnectedClient, ConnectedClients
 from toolfold.serve.mcp.notifications import Notifications
-from toolfold.serve.mcp.resources import ResourceCatalog, ResourceRoute
+from toolfold.serve.mcp.offered_requests import OfferedRequests
+from toolfold.serve.mcp.resources import ResourceCatalog
 from toolfold.serve.narrowing import Narrowing
 from toolfold.serve.observe.unmatched import tell_unmatched
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.serve.replica.shared_sessions import OwnSessions, Sessions
 from toolfold.session import Session
 from toolfold.sources.calls import PendingCall
-from toolfold.sources.mcp.relay import Caller, RelayedCall
+from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.openapi import OpenAPISource
 from toolfold.sources.source import Source, SourceError
-from toolfold.tool import Json, is_object
+from toolfold.tool import Json
 from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
@@ -62,6 +58,7 @@ if TYPE_CHECKING:
     from toolfold.memory import Memory
     from toolfold.serve.catalog.shared_tools import SharedTools
     from toolfold.serve.replica.membership import Membership
+    from toolfold.serve.replica.roaming_sessions import RoamingSessions
     from toolfold.serve.trust.verdicts import Trust
     from toolfold.sources.mcp._manifests import Manifests
     from toolfold.sources.mcp.placement import Placement
@@ -69,9 +66,6 @@ if TYPE_CHECKING:
     from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Gateway"]
-
-RESOURCE_NOT_FOUND = -32002
-_CARRIED = ("inputResponses", "requestState")
 
 
 class Gateway:
@@ -111,7 +105,7 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
         memory: Memory | None = None,
-        shared: Callable[[Pool, Mapping[str, Folding]], SharedTools] | None = None,
+        shared: Callable[[Pool, Mapping[str, ViewFolding]], SharedTools] | None = None,
         known: Collection[str] = (),
         placements: Callable[[Server], Placement | None] | None = None,
         sessions: Sessions | None = None,
@@ -152,15 +146,18 @@ class Gateway:
             raise ConfigError(clash, hint="give each a name of its own")
         by_profile = foldings(config)
         self.shared = shared(self.pool, by_profile) if shared else None
-        own = self.shared and self.shared.views
-        self.views = own or Views(self.pool, by_profile)
+        own = Views(self.pool, by_profile)
+        self.views = own if self.shared is None else self.shared.views
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
         self.sessions: Sessions = OwnSessions() if sessions is None else sessions
-        self.parking = Parking(self.calls)
+        self.parking = Parking()
+        self.requests = OfferedRequests(self)
         self.membership: Membership | None = None
         """What is shared with other replicas; None where there are none."""
+        self.roaming: RoamingSessions | None = None
+        """The sessions over HTTP that other replicas may go on with; None where there are none."""
         self.doors: list[Door] = []
         """Where clients come in that must know of a changed configuration."""
         self._told_fold: FoldRecord | None = None
@@ -307,6 +304,8 @@ class Gateway:
             return await self._invoke(resolved, caller, principal, view, params)
         if view.reveals and after.revealed != before.revealed:
             self.news.revealed(caller.key)
+            if self.roaming is not None:
+                self.roaming.has_revealed(caller.key)
         return text_result(resolved.text, is_error=resolved.is_error)
 
     async def _invoke(
@@ -362,7 +361,8 @@ class Gateway:
             return bounded_result(result, limit_of(located.source, self.config.serve), call)
 
         asks = self._approval.wants(tool)
-        return await self.parking.relayed(caller, params, located.source, work, asks=asks)
+        conduct = partial(self.conduct, caller, params, located.source, work, asks=asks)
+        return await run_once(caller, tool, conduct)
 
     def _rejected(
         self, invocation: Invocation, caller: Caller, principal: Principal, text: str
@@ -372,104 +372,41 @@ class Gateway:
         self._dispatch.rejected(invocation.tool.name, invocation.arguments, text, origin)
         return text_result(text, is_error=True)
 
-    # ---- resources, prompts, completions
+    # ---- on the way
 
-    async def read_resource(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
-    ) -> dict[str, Json]:
-        """Read a resource of the server that has it."""
-        uri = str(params.get("uri", ""))
-        place = None if is_continuation(params) else await self.offers.resource(principal, uri)
-        work = self._at(
-            place, "resources/read", "uri", caller, principal, params,
-            MCPError(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}),
-        )  # fmt: skip
-        return await self._recorded("resource", uri, place, caller, principal, params, work)
-
-    async def get_prompt(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
-    ) -> dict[str, Json]:
-        """Get a prompt of the server that has it."""
-        name = str(params.get("name", ""))
-        place = None if is_continuation(params) else await self.offers.prompt(principal, name)
-        work = self._at(
-            place, "prompts/get", "name", caller, principal, params,
-            MCPError(INVALID_PARAMS, f"no prompt named {one_line(name, 100)!r}"),
-        )  # fmt: skip
-        return await self._recorded("prompt", name, place, caller, principal, params, work)
-
-    async def _recorded(
+    async def conduct(
         self,
-        via: Literal["resource", "prompt"],
-        name: str,
-        place: ResourceRoute | None,
         caller: Caller,
-        principal: Principal,
         params: Mapping[str, Json],
-        work: Awaitable[dict[str, Json]],
+        source: Source,
+        work: Callable[[RelayedCall], Awaitable[dict[str, Json]]],
+        *,
+        asks: bool = False,
     ) -> dict[str, Json]:
-        """Wait for something that is no call of a tool, and tell the observers of it."""
-        with recorded(self.observers, self.calls, via, name, caller, principal) as fetch:
-            fetch.server = None if place is None else place.server
-            fetch.params = params
-            fetch.result = await work
-            return fetch.result
+        """Run a request; where it may have to be parked, in a task of its own."""
+        may_park = caller.is_modern and any(
+            can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
+        )
+        if may_park and (asks or may_ask(source)):
 
-    async def _at(
-        self,
-        place: ResourceRoute | None,
-        method: str,
-        key: str,
-        caller: Caller,
-        principal: Principal,
-        params: Mapping[str, Json],
-        missing: MCPError,
-    ) -> dict[str, Json]:
-        if is_continuation(params):
-            return await self.parking.take_up(caller, params)
-        self.calls.admit()
-        if place is None:
-            raise missing
-        with as_errors():
-            upstream = self.pool.upstream(place.server, caller.key, principal.name)
-        request = {k: v for k, v in params.items() if k not in (*_CARRIED, "_meta")}
-        request[key] = place.name
+            async def parkable(call: RelayedCall) -> dict[str, Json]:
+                with self.calls.entered():  # it outlives the request that began it
+                    return await work(call)
 
-        async def work(call: RelayedCall) -> dict[str, Json]:
-            with as_errors():
-                result = await upstream.forward(method, request, call, again=True)
-            bounded = bounded_contents if method == "resources/read" else bounded_messages
-            return bounded(result, limit_of(upstream, self.config.serve))
-
-        return await self.parking.relayed(caller, params, upstream, work)
-
-    async def complete(
-        self, caller: Caller, principal: Principal, params: Mapping[str, Json]
-    ) -> dict[str, Json]:
-        """Complete an argument of a prompt or of a resource's template."""
-        self.calls.admit()
-        ref = said if is_object(said := params.get("ref")) else {}
-        key = "uri" if ref.get("type") == "ref/resource" else "name"
-        wanted = str(ref.get(key, ""))
-        find = self.offers.resource if key == "uri" else self.offers.prompt
-        place = await find(principal, wanted)
-        if place is None:
-            raise MCPError(INVALID_PARAMS, f"nothing to complete for {one_line(wanted, 100)!r}")
-        with as_errors():
-            upstream = self.pool.upstream(place.server, caller.key, principal.name)
-        if not upstream.can("completions"):
-            return {"completion": {"values": []}}
-        request = {k: v for k, v in params.items() if k != "_meta"}
-        request["ref"] = {**ref, key: place.name}
-        with self.calls.entered(), as_errors():
-            call = RelayedCall(caller, params)
-            return await upstream.forward("completion/complete", request, call, again=True)
+            return await self.parking.conduct(caller, params, parkable)
+        call = RelayedCall(caller, params)
+        try:
+            return await work(call)
+        finally:
+            await call.settle()
 
     # ---- clients
 
     def joined(self, client: ConnectedClient) -> None:
         """A client is connected."""
         self.clients.add(client)
+        if self.roaming is not None:
+            self.roaming.joined(client)
 
     async def left(self, client: ConnectedClient) -> None:
         """A client is gone."""

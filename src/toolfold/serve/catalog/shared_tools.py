@@ -20,7 +20,7 @@ from toolfold.catalog import Catalog
 from toolfold.serve.catalog.catalog_feed import CatalogFeed
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.shared_views import SharedViews
-from toolfold.serve.catalog.views import Folding, View
+from toolfold.serve.catalog.views import View, ViewFolding
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.settings import Settings
 from toolfold.sources.source import SourceError
@@ -50,7 +50,7 @@ class SharedTools:
     """
 
     def __init__(
-        self, catalog: SharedCatalog, pool: Pool, by_profile: Mapping[str, Folding]
+        self, catalog: SharedCatalog, pool: Pool, by_profile: Mapping[str, ViewFolding]
     ) -> None:
         self._catalog = catalog
         self._pool = pool

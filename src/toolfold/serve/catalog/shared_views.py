@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toolfold._memo import Memo
 from toolfold.serve.catalog.pool import Pool, Stock
-from toolfold.serve.catalog.views import Folding, View, Views, digest_of, in_mcp
+from toolfold.serve.catalog.views import View, ViewFolding, Views, digest_of, in_mcp
 from toolfold.serve.principals import Principal
 from toolfold.shared_fold import fold_shared
 
@@ -30,7 +30,7 @@ class SharedViews(Views):
     """
 
     def __init__(
-        self, pool: Pool, by_profile: Mapping[str, Folding], catalog: SharedCatalog
+        self, pool: Pool, by_profile: Mapping[str, ViewFolding], catalog: SharedCatalog
     ) -> None:
         super().__init__(pool, by_profile)
         self._catalog = catalog
@@ -60,7 +60,7 @@ class SharedViews(Views):
         changes = self._changes.get(principal.tenant, 0)
         return self._pool.names, self._every_change, changes
 
-    def _made(self, principal: Principal, stock: Stock, folding: Folding) -> View:
+    def _made(self, principal: Principal, stock: Stock, folding: ViewFolding) -> View:
         # Read first: what changes meanwhile makes the view an old one.
         state, names = self._state(principal), self._pool.names
         tenant = principal.tenant

@@ -26,7 +26,7 @@ from toolfold.tool import Json, canonical, is_object
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
 
-__all__ = ["Folding", "View", "Views", "digest_of", "foldings", "in_mcp"]
+__all__ = ["View", "ViewFolding", "Views", "digest_of", "foldings", "in_mcp"]
 
 _VIEWS_AT_MOST = 64
 _OPEN = {"anthropic/alwaysLoad": True}
@@ -67,7 +67,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
+class ViewFolding:
     """How to fold, for everybody or under one profile."""
 
     settings: Settings
@@ -75,13 +75,13 @@ class Folding:
     """The window that the gate reckons with."""
 
 
-def foldings(config: GatewayConfig) -> dict[str, Folding]:
+def foldings(config: GatewayConfig) -> dict[str, ViewFolding]:
     """Return how to fold by profile; under no name, where there is none."""
     own = config.serve.context_length
-    found = {"": Folding(config.folding, own)}
+    found = {"": ViewFolding(config.folding, own)}
     for profile in config.profiles:
         length = profile.context_length or own
-        found[profile.name] = Folding(config.folding_under(profile), length)
+        found[profile.name] = ViewFolding(config.folding_under(profile), length)
     return found
 
 
@@ -93,19 +93,19 @@ class Views:
         by_profile: How to fold under each profile; under no name, where there is none.
     """
 
-    def __init__(self, pool: Pool, by_profile: Mapping[str, Folding]) -> None:
+    def __init__(self, pool: Pool, by_profile: Mapping[str, ViewFolding]) -> None:
         self._pool = pool
         self._by_profile = by_profile
         self._views: Memo[Hashable, View] = Memo(_VIEWS_AT_MOST)
         self._making = asyncio.Lock()
 
-    def fold_by(self, by_profile: Mapping[str, Folding]) -> None:
+    def fold_by(self, by_profile: Mapping[str, ViewFolding]) -> None:
         """Fold otherwise from now on."""
         if by_profile != self._by_profile:
             self._by_profile = by_profile
             self._views = Memo(_VIEWS_AT_MOST)
 
-    def folding(self, principal: Principal) -> Folding:
+    def folding(self, principal: Principal) -> ViewFolding:
         """Return how to fold for a principal."""
         # Where its profile is gone, nothing exists for it: how to fold that is all the same.
         return self._by_profile.get(principal.profile) or self._by_profile[""]
@@ -167,7 +167,7 @@ class Views:
         await self._pool.settled(wait)
         return await self.of(principal, remembers=remembers)
 
-    def _made(self, principal: Principal, stock: Stock, folding: Folding) -> View:
+    def _made(self, principal: Principal, stock: Stock, folding: ViewFolding) -> View:
         settings = folding.settings
         tools = [
             tool

@@ -9,8 +9,9 @@ all there is to those who may know it, and `/admin/VERB` is the admin's, where t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
@@ -73,7 +74,8 @@ def make_app(
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     server = make_server(gateway, local_principal(settings))
-    sessions = ResumableSessions(
+    sessions = _sessions(
+        gateway,
         server,
         max_request_body_size=settings.body_limit,
         session_idle_timeout=settings.session_idle,
@@ -99,6 +101,7 @@ def make_app(
         each=settings.sessions_per_token,
         in_all=settings.max_sessions,
         refused=refused,
+        secret=None if gateway.membership is None else gateway.membership.secret(),
     )
     guard = Guard.of(
         door,
@@ -109,4 +112,23 @@ def make_app(
         profiles=frozenset(profile.name for profile in gateway.config.profiles),
     )
     gateway.doors.append(GatewayDoor(gateway, guard, sessions, door, host))
+    if gateway.roaming is not None:
+        gateway.roaming.on_ended = guard.session_ended
+        gateway.calls.on_closing = gateway.roaming.close_streams
     return guard
+
+
+def _sessions(gateway: Gateway, server: Server[Any], **settings: Any) -> ResumableSessions:
+    """Return what holds the sessions: by itself, or together with other replicas."""
+    if gateway.membership is None:
+        return ResumableSessions(server, **settings)
+    from toolfold.serve.replica.roaming_sessions import RoamingSessions
+
+    gateway.roaming = RoamingSessions(
+        server,
+        gateway,
+        gateway.membership,
+        each=gateway.config.serve.sessions_per_token,
+        **settings,
+    )
+    return gateway.roaming

@@ -97,6 +97,7 @@ class ConversationDoor:
         each: How many one principal may have that something is kept of.
         in_all: How many all may have together.
         refused: Told why a request was turned away, in one word.
+        secret: Signs the cookies of all replicas; None for one of this process's own.
         clock: Where the time comes from.
     """
 
@@ -109,6 +110,7 @@ class ConversationDoor:
         each: int = 500,
         in_all: int = 1_000,
         refused: Callable[[str], None] = lambda reason: None,
+        secret: bytes | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
@@ -118,7 +120,10 @@ class ConversationDoor:
         self._in_all = in_all
         self._refused = refused
         self._clock = clock
-        self._secret = secrets.token_bytes(32)
+        self._secret = secret or secrets.token_bytes(32)
+        # Cookies do not know ports, so gateways on one host are told apart by theirs; replicas
+        # have several, and one secret.
+        self._mark = None if secret is None else hashlib.sha256(secret).hexdigest()[:8]
         self._entries: dict[str, _Entry] = {}
         self._owned: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
@@ -138,7 +143,7 @@ class ConversationDoor:
         if named and (len(named) > 1 or not _NAME.match(named[0])):
             await self._refuse(send, 400, "conversation", _BAD_NAME)
             return
-        cookie = f"{HEADER}-{(scope.get('server') or (None, 0))[1]}"
+        cookie = f"{HEADER}-{self._mark or (scope.get('server') or (None, 0))[1]}"
         found = self._named(whose, named[0]) if named else self._returned(scope, whose, cookie)
         conversation = found or HttpConversation(_new_key())
         if not self._make_room(owner, conversation.key):

@@ -101,6 +101,16 @@ class SessionEvents(EventStore):
     def __contains__(self, number: int) -> bool:
         return number in self._events
 
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self._last
+
+    def stream_of(self, number: int) -> StreamId | None:
+        """Return the stream of an event, where it is still kept."""
+        event = self._events.get(number)
+        return None if event is None else event.stream
+
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
         """Keep an event of a stream, and return its id."""
         self._last += 1
@@ -109,7 +119,11 @@ class SessionEvents(EventStore):
         self._room.add(self, self._last, size)
         while len(self._events) > EVENTS_AT_MOST:
             self.drop(next(iter(self._events)))
-        return str(self._last)
+        return self.event_id(self._last, stream_id)
+
+    def event_id(self, number: int, stream: StreamId) -> EventId:
+        """Return what a client calls an event."""
+        return str(number)
 
     def drop(self, number: int) -> None:
         """Let an event go, where it is still kept."""
@@ -141,7 +155,7 @@ class SessionEvents(EventStore):
     def since(self, stream: StreamId, number: int) -> list[EventMessage]:
         """Return the messages of a stream that came after an event."""
         return [
-            EventMessage(event.message, str(each))
+            EventMessage(event.message, self.event_id(each, stream))
             for each, event in self._events.items()
             if each > number and event.stream == stream and event.message is not None
         ]
@@ -199,12 +213,16 @@ class ResumableSessions(StreamableHTTPSessionManager):
     def _admit_session(
         self, requestor: AuthorizationContext | None
     ) -> StreamableHTTPServerTransport | None:
-        self.event_store = events = SessionEvents(self._room)
+        self.event_store = events = self._new_events(self._room)
         transport = super()._admit_session(requestor)
         if transport is not None and transport.mcp_session_id is not None:
             self._events[transport.mcp_session_id] = events
             transport._request_streams = RequestStreams(events)  # pyright: ignore[reportPrivateUsage]
         return transport
+
+    def _new_events(self, room: EventRoom) -> SessionEvents:
+        """Return what keeps the events of a new session."""
+        return SessionEvents(room)
 
     async def end(self, is_gone: Gone) -> None:
         """End the sessions of some callers, who are let in no more."""

@@ -17,7 +17,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +30,7 @@ from toolfold.serve.http.customs import (
     McpCustoms,
     Send,
 )
+from toolfold.serve.http.door_rules import DoorRules
 from toolfold.serve.http.presence import Presence, TooManyError, Visit
 from toolfold.serve.http.rate_limit import (
     Message,
@@ -46,12 +46,9 @@ from toolfold.serve.http.refusal import RefusedError as _Refusal
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.principals import (
     ADMIN,
-    LOCAL,
     Principal,
     TokenTable,
-    admin_table,
     bind,
-    local_principal,
     principal_of,
 )
 
@@ -69,93 +66,6 @@ its answer may ask one thing more, as for the list of tools."""
 _TOLD_AT_MOST = 100
 _ADMIN_RATE = 600
 """Requests a minute for the admin, and for who guesses at their token."""
-
-
-@dataclass(frozen=True, slots=True)
-class DoorRules:
-    """Whom a door lets in, and with what. A door may be given others while it is open."""
-
-    doorkeeper: TokenTable
-    """Who belongs to which token."""
-
-    hosts: Hosts
-    """The names under which the gateway may be asked."""
-
-    origins: Origins
-    """The pages that may ask."""
-
-    local: Principal
-    """Who everybody is where there are no tokens."""
-
-    body_limit: int
-    """The longest body, in bytes."""
-
-    patience: float = 15.0
-    """Seconds in which a body must have come."""
-
-    admin: TokenTable | None = None
-    """Knows the admin by their token; None where there is none."""
-
-    profiles: frozenset[str] = frozenset()
-    """The profiles that there are, each at a path of its own."""
-
-    @classmethod
-    def of(
-        cls,
-        settings: ServeSettings,
-        host: str,
-        block: str = "serve",
-        before: DoorRules | None = None,
-        profiles: frozenset[str] = frozenset(),
-    ) -> DoorRules:
-        """Return what the settings say, for a door at a host; an issuer is that of the start.
-
-        Raises:
-            ConfigError: A token cannot be used, or none guards an address others reach.
-        """
-        if before is not None:
-            oauth = before.doorkeeper.oauth
-            settings = replace(settings, oauth=None if oauth is None else oauth.settings)
-        check_bind(host, settings, block)
-        return cls(
-            TokenTable.of(settings, before=None if before is None else before.doorkeeper),
-            Hosts(host, settings.allowed_hosts),
-            Origins(settings.allowed_origins),
-            local_principal(settings),
-            settings.body_limit,
-            settings.request_timeout,
-            admin_table(settings),
-            profiles,
-        )
-
-    def under(self, profile: str, principal: Principal) -> Principal:
-        """Return somebody who asks under a profile.
-
-        Raises:
-            RefusedError: There is none of that name, or it is not for them: the same for both.
-        """
-        known = not profile or profile in self.profiles
-        if not known or not principal.may_ask_under(profile):
-            raise _Refusal(404, "path", "not found")
-        return replace(principal, profile=profile) if profile else principal
-
-    def serves(self, name: str, profile: str) -> bool:
-        """Whether somebody may still ask under a profile, as far as their name says."""
-        owner = self.principal(name)
-        is_there = not profile or profile in self.profiles
-        return is_there and (owner is None or owner.may_ask_under(profile))
-
-    def principal(self, name: str) -> Principal | None:
-        """Return who has a name here, if anybody."""
-        if self.doorkeeper.is_open:
-            return self.local if name == self.local.name else None
-        return self.doorkeeper.named(name)
-
-    def revoked(self, before: DoorRules) -> frozenset[str]:
-        """Return the names of those whom other rules let in, and these do not by that token."""
-        if before.doorkeeper.is_open:
-            return frozenset() if self.doorkeeper.is_open else frozenset({LOCAL.name})
-        return before.doorkeeper.without(self.doorkeeper)
 
 
 class Guard:
@@ -332,6 +242,10 @@ class Guard:
             if is_gone(work.owner, work.profile):
                 self._ended.add(task)
                 task.cancel()
+
+    def session_ended(self, session: str) -> None:
+        """A session counts no more: it was ended elsewhere."""
+        self._presence.forget(session)
 
     @property
     def _stopping(self) -> str:

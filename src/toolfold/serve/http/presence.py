@@ -92,6 +92,10 @@ class Presence:
             known.busy += 1
         return Visit(self, owner, session, opens=opens, known=known)
 
+    def forget(self, session: str) -> None:
+        """A session counts no more."""
+        self._sessions.pop(session, None)
+
     def _forget_idle(self) -> None:
         oldest = self._clock() - self._idle
         for key in [k for k, s in self._sessions.items() if not s.busy and s.last <= oldest]:

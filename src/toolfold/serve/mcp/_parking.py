@@ -3,7 +3,8 @@
 Clients of 2026-07-28 take no questions in the middle of a call. For them the call is parked:
 they get the question as the call's result, with a token, and their next request with that
 token carries the answer in and takes the wait up again. A token works once, only for the
-principal that it was given to, and for ten minutes.
+principal that it was given to, and for ten minutes. Among several replicas it names the one
+that the call waits at, and another takes it up there.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from dataclasses import dataclass
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from toolfold.serve._calls_under_way import CallsUnderWay
 from toolfold.sources.mcp.mcp_source import McpSource
-from toolfold.sources.mcp.relay import Caller, Questions, RelayedCall, can
+from toolfold.sources.mcp.relay import Caller, Questions, RelayedCall
 from toolfold.sources.source import Source
 from toolfold.tool import Json
 
-__all__ = ["Parking", "is_continuation"]
+__all__ = ["Parking", "is_continuation", "may_ask"]
 
 PARKED_AT_MOST = 1_000
 PARKED_SECONDS = 600.0
@@ -55,56 +55,22 @@ class _Parked:
     expiry: asyncio.TimerHandle | None = None
 
 
+TakesUp = Callable[[str, Caller, Mapping[str, Json]], Awaitable[dict[str, Json]] | None]
+"""Takes a call up again that waits at another replica, by its token; None where it waits here."""
+
+
 class Parking:
-    """Calls that wait for their client to come back with an answer.
+    """Calls that wait for their client to come back with an answer."""
 
-    Args:
-        calls: The calls under way: a parked one outlives the request that began it.
-    """
-
-    def __init__(self, calls: CallsUnderWay) -> None:
-        self._calls = calls
+    def __init__(self) -> None:
         self._parked: OrderedDict[str, _Parked] = OrderedDict()
+        self.prefix = TOKEN_PREFIX
+        """What tokens begin with; it begins as all of them do."""
+        self.elsewhere: TakesUp = lambda token, caller, params: None
+        """Takes up calls that wait at other replicas."""
 
     def __len__(self) -> int:
         return len(self._parked)
-
-    async def relayed(
-        self,
-        caller: Caller,
-        params: Mapping[str, Json],
-        source: Source,
-        work: Callable[[RelayedCall], Awaitable[dict[str, Json]]],
-        *,
-        asks: bool = False,
-    ) -> dict[str, Json]:
-        """Run a request; where it may have to be parked, in a task of its own.
-
-        Args:
-            caller: The request.
-            params: Its parameters.
-            source: Whom it is for.
-            work: What to do.
-            asks: Whether the client is asked, whatever the source does.
-
-        Raises:
-            MCPError: The request failed.
-        """
-        may_park = caller.is_modern and any(
-            can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
-        )
-        if may_park and (asks or _may_ask(source)):
-
-            async def parkable(call: RelayedCall) -> dict[str, Json]:
-                with self._calls.entered():
-                    return await work(call)
-
-            return await self.conduct(caller, params, parkable)
-        call = RelayedCall(caller, params)
-        try:
-            return await work(call)
-        finally:
-            await call.settle()
 
     async def take_up(self, caller: Caller, params: Mapping[str, Json]) -> dict[str, Json]:
         """Go on with a call that was parked.
@@ -112,7 +78,8 @@ class Parking:
         Raises:
             MCPError: The call failed, or the token is not known.
         """
-        return await self.conduct(caller, params, _never)
+        elsewhere = self.elsewhere(params["requestState"], caller, params)
+        return await (elsewhere or self.conduct(caller, params, _never))
 
     async def conduct(
         self,
@@ -158,7 +125,7 @@ class Parking:
         }
 
     def _park(self, parked: _Parked) -> str:
-        token = TOKEN_PREFIX + secrets.token_urlsafe(24)
+        token = self.prefix + secrets.token_urlsafe(24)
         loop = asyncio.get_running_loop()
         parked.expiry = loop.call_later(PARKED_SECONDS, self._drop, token)
         self._parked[token] = parked
@@ -209,7 +176,7 @@ async def _never(call: RelayedCall) -> Json:
     raise AssertionError("a continued call has begun long ago")
 
 
-def _may_ask(source: Source) -> bool:
+def may_ask(source: Source) -> bool:
     """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
     if not isinstance(source, McpSource):
         return False

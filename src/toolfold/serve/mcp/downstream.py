@@ -8,6 +8,7 @@ the one module that speaks to clients through it.
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -50,6 +51,7 @@ from pydantic import BaseModel, ValidationError
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.conversations import HttpConversation, conversation_of
+from toolfold.serve.mcp._once import ARRIVED, Once
 from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
 from toolfold.serve.mcp.client_channels import SessionChannel, StreamChannel, ask, tell
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
@@ -101,8 +103,21 @@ class ClientRequest:
         shared = client is None and context.request is not None
         self.origin = f"{key} {next(_requests)}" if shared else key
         self.owner = principal.whose
+        self.once: Once | None = None
         meta = self.params.get("_meta")
         self._meta: Params = meta if is_object(meta) else {}
+
+    @property
+    def request_id(self) -> str | int | None:
+        """What the client calls the request."""
+        return self._context.request_id
+
+    @property
+    def arrived(self) -> float:
+        """When it came in, by the monotonic clock; now, where nobody took note."""
+        request = self._context.request
+        found = None if request is None else request.scope.get(ARRIVED)
+        return found if isinstance(found, float) else time.monotonic()
 
     @property
     def headers(self) -> Mapping[str, str] | None:
@@ -261,6 +276,8 @@ class Downstream:
             if capabilities is not None:
                 client.capabilities = capabilities.model_dump(by_alias=True, exclude_none=True)
             connection.state[_STATE] = client
+            if self._gateway.roaming is not None:
+                self._gateway.roaming.number_questions(connection)
             self._gateway.joined(client)
             connection.exit_stack.push_async_callback(self._gateway.left, client)
         elif context.request is not None:
@@ -300,6 +317,8 @@ class Downstream:
                 exchange.principal, exchange.key, remembers=exchange.remembers
             )
             check_headers(exchange.params, headers, tools)
+        if self._gateway.roaming is not None:
+            exchange.once = self._gateway.roaming.once(exchange)
         return await self._gateway.call_tool(
             exchange, exchange.principal, exchange.params, remembers=exchange.remembers
         )
@@ -328,25 +347,31 @@ class Downstream:
             exchange.client.known[kind] = known
 
     async def _read_resource(self, exchange: ClientRequest) -> dict[str, Json]:
-        read = await self._gateway.read_resource(exchange, exchange.principal, exchange.params)
+        read = await self._gateway.requests.read_resource(
+            exchange, exchange.principal, exchange.params
+        )
         return read if read.get("resultType") == "input_required" else _cached(exchange, read)
 
     async def _get_prompt(self, exchange: ClientRequest) -> dict[str, Json]:
-        return await self._gateway.get_prompt(exchange, exchange.principal, exchange.params)
+        return await self._gateway.requests.get_prompt(
+            exchange, exchange.principal, exchange.params
+        )
 
     async def _complete(self, exchange: ClientRequest) -> dict[str, Json]:
-        return await self._gateway.complete(exchange, exchange.principal, exchange.params)
+        return await self._gateway.requests.complete(exchange, exchange.principal, exchange.params)
 
     async def _subscribe(self, exchange: ClientRequest) -> dict[str, Json]:
         client, uri = exchange.client, str(exchange.params.get("uri", ""))
         if client is None or not await self._gateway.news.subscribe(client, uri):
             raise MCPError(-32002, "Resource not found", {"uri": uri})
+        await self._wished(client)
         return {}
 
     async def _unsubscribe(self, exchange: ClientRequest) -> dict[str, Json]:
         if exchange.client is not None:
             uri = str(exchange.params.get("uri", ""))
             await self._gateway.news.unsubscribe(exchange.client, uri)
+            await self._wished(exchange.client)
         return {}
 
     async def _set_level(self, exchange: ClientRequest) -> dict[str, Json]:
@@ -354,7 +379,12 @@ class Downstream:
         if level not in LEVELS or exchange.client is None:
             raise MCPError(INVALID_PARAMS, "there is no such level")
         self._gateway.news.set_level(exchange.client, level)
+        await self._wished(exchange.client)
         return {}
+
+    async def _wished(self, client: ConnectedClient) -> None:
+        if self._gateway.roaming is not None:
+            await self._gateway.roaming.has_wished(client)
 
     async def _listen(self, context: Context) -> HandlerResult:
         """Tell a client of 2026-07-28 of changes for as long as it listens."""

@@ -13,7 +13,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from toolfold.serve.reload.differences import Differences, difference, taken_up
 from toolfold.serve.reload.watching import watch
 from toolfold.serve.token_store import FILE_NAME as TOKENS_FILE
 from toolfold.serve.token_store import NOBODYS, KeptToken, TokenStore, with_kept_tokens
+from toolfold.store.store import StoreAwayError
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["Reloading"]
 
 _log = logging.getLogger(__name__)
+
+_AWAY = 0.5
+"""Seconds until tokens are read again that could not be, because the store was away."""
 
 
 class Reloading:
@@ -100,18 +103,22 @@ class Reloading:
 
         What else has changed in the file is left for a reload.
         """
-        return {"tokens": list((await self._apply_tokens()).tokens)}
+        try:
+            return {"tokens": list((await self._apply_tokens()).tokens)}
+        except StoreAwayError as error:
+            self._changes.note("tokens.apply", "", error.message, refused=True)
+            raise ControlError("broken", error.message) from None
 
     async def _apply_tokens(self, *, tells_same: bool = True) -> Differences:
         async with self._lock:
             try:
-                of_file = replace(
-                    self._last_read,
-                    serve=replace(self._last_read.serve, tokens=self._tokens_of_file()),
-                )
+                own = await asyncio.to_thread(self._tokens_of_file)
+                of_file = replace(self._last_read, serve=replace(self._last_read.serve, tokens=own))
                 new = await asyncio.to_thread(with_kept_tokens, of_file)
                 found = difference(self._last_read, new)
                 apply = self._prepared(new)
+            except StoreAwayError:
+                raise
             except ToolfoldError as error:
                 self._changes.note("tokens.apply", "", error.message, refused=True)
                 raise ControlError("broken", error.message) from None
@@ -125,8 +132,15 @@ class Reloading:
         self._start(self._apply_tokens_quietly())
 
     async def _apply_tokens_quietly(self) -> None:
-        with suppress(ControlError):  # it has been said
-            await self._apply_tokens(tells_same=False)
+        # What was announced must be read in the end, or a token that was revoked opens on.
+        while True:
+            try:
+                await self._apply_tokens(tells_same=False)
+                return
+            except ControlError:  # it has been said
+                return
+            except StoreAwayError:
+                await asyncio.sleep(_AWAY)
 
     def _tokens_of_file(self) -> tuple[Token, ...]:
         made = {(each.name, each.sha256) for each in self._kept()}

@@ -7,6 +7,7 @@ has changed them. Where nothing is shared there is no membership.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,10 +16,14 @@ from os import getpid
 from toolfold.store.opening import Store
 from toolfold.store.postgres import documents, replicas
 from toolfold.store.postgres.database import Database
+from toolfold.store.postgres.documents import PostgresDocuments
 from toolfold.store.postgres.news import News, NewsListener
 from toolfold.store.postgres.replicas import Replicas
 
 __all__ = ["Membership"]
+
+SECRET = "conversations.key"
+"""The document with what conversations' cookies are signed with."""
 
 
 class Membership:
@@ -45,6 +50,18 @@ class Membership:
         if store.database is None:
             return None
         return cls(store.database, f"{socket.gethostname()}:{getpid()}")
+
+    def secret(self) -> bytes:
+        """Return what all replicas sign with; the first makes it.
+
+        Raises:
+            StoreAwayError: It is not known, and cannot be asked for.
+        """
+        shared = PostgresDocuments(self.database)
+        shared.update(SECRET, lambda old: None if old else secrets.token_bytes(32))
+        found = shared.read(SECRET)
+        assert found
+        return found
 
     def on_document(self, name: str, changed: Callable[[], None]) -> None:
         """Have something done, in the event loop, when a document may have changed."""

@@ -35,11 +35,19 @@ _KEPT_ALIVE: dict[str, Any] = {
     "keepalives_idle": 2,
     "keepalives_interval": 1,
     "keepalives_count": 3,
-    "tcp_user_timeout": 5_000,
+    "tcp_user_timeout": 3_000,
 }
 """A host that went away without a word is noticed within seconds."""
 
 _PASSWORD = re.compile(r"(?i)(password\s*=\s*)('[^']*'|\S+)|(://[^:/@\s]*:)[^@\s]*(?=@)")
+
+
+class _NobodyThereError(BaseException):
+    """No connection can be had now. No `Exception`: on those a pool tries again."""
+
+    def __init__(self, away: StoreAwayError) -> None:
+        super().__init__(away.message)
+        self.away = away
 
 
 class Database:
@@ -124,9 +132,24 @@ class Database:
                     open=True,
                     timeout=PATIENCE,
                     configure=_configured,
-                    check=self._pool_class.check_connection,
+                    check=self._checked,
                 )
             return self._pool
+
+    def _checked(self, connection: Connection[Any]) -> None:
+        """See that a connection of the pool still works, and where not, that another would."""
+        from psycopg import Error
+
+        try:
+            self._pool_class.check_connection(connection)
+        except Error:
+            try:
+                with self.alone():
+                    pass
+            except StoreAwayError as away:
+                # The pool would go on trying for as long as it is asked to wait.
+                raise _NobodyThereError(away) from None
+            raise
 
     def _close(self) -> None:
         with self._opening:
@@ -165,7 +188,7 @@ class Database:
                 )
                 yield connection
                 is_whole = True
-        except PoolTimeout as error:
+        except (PoolTimeout, _NobodyThereError) as error:
             raise _undone(self._lost(error)) from None
         except OperationalError as error:
             # One that took too long, or met another, says nothing of the next.
@@ -174,12 +197,12 @@ class Database:
             # What was lost on its way to being kept may have been kept.
             raise (away if is_whole else _undone(away)) from None
 
-    def _lost(self, error: Exception) -> StoreAwayError:
+    def _lost(self, error: BaseException) -> StoreAwayError:
         """Take it that the database is away until a look of its own finds it back.
 
         Nobody waits for it meanwhile: a gateway goes on at once with what it knows.
         """
-        away = self._away(error)
+        away = error.away if isinstance(error, _NobodyThereError) else self._away(error)
         with self._opening:
             if self._gone is not None:
                 return away
@@ -199,7 +222,7 @@ class Database:
             self._gone = None
             return
 
-    def _away(self, error: Exception) -> StoreAwayError:
+    def _away(self, error: BaseException) -> StoreAwayError:
         return _away(error, self._address)
 
 
@@ -227,7 +250,7 @@ def _undone(away: StoreAwayError) -> StoreAwayError:
     return away
 
 
-def _away(error: Exception, address: str) -> StoreAwayError:
+def _away(error: BaseException, address: str) -> StoreAwayError:
     """Return an error without the password that an address may hold."""
     text = str(error).strip().partition("\n")[0]
     text = text.replace(address, "the address") if address else text

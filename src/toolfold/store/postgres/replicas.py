@@ -110,6 +110,14 @@ class Replicas:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._mail.set)
 
+    async def is_there(self, replica: uuid.UUID) -> bool:
+        """Whether a replica is there, as far as anybody knows.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        return any(each.id == replica for each in await self.others())
+
     async def others(self) -> list[Replica]:
         """Return the other replicas that are there.
 

@@ -1,0 +1,1 @@
+"""Servers behind the replicas, which write down all that they run."""

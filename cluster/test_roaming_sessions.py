@@ -1,0 +1,207 @@
+"""Sessions that are opened at one replica and go on at another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
+
+from cluster.roaming import Alternating, Raw, Told, events, replicas
+from support.gateways import odd, run, said, until
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+
+
+def test_a_conversation_goes_on_whichever_replica_is_asked(address: str) -> None:
+    async def main() -> None:
+        async with replicas(address, odd("one", "old")) as pair:
+            balancer = Alternating(*(each.url for each in pair))
+            async with (
+                balancer.client() as http,
+                Client(
+                    streamable_http_client(f"{pair[0].url}/mcp", http_client=http), mode="legacy"
+                ) as c,
+            ):
+                for number in range(8):
+                    assert said(await c.call_tool("one__echo", {"x": str(number)})).endswith(
+                        str(number)
+                    )
+                    assert len((await c.list_tools()).tools) > 5
+            assert {port for _, port in balancer.asked} == {
+                httpx2.URL(each.url).port for each in pair
+            }
+            await until(lambda: not any(len(each.gateway.clients) for each in pair))
+
+    run(main)
+
+
+def test_a_question_is_answered_at_any_replica(address: str) -> None:
+    async def answer(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"v": params.message})
+
+    async def main() -> None:
+        async with replicas(address, odd("one", "old")) as pair:
+            balancer = Alternating(*(each.url for each in pair))
+            async with (
+                balancer.client() as http,
+                Client(
+                    streamable_http_client(f"{pair[0].url}/mcp", http_client=http),
+                    mode="legacy",
+                    elicitation_callback=answer,
+                ) as c,
+            ):
+                for number in range(4):
+                    asked = said(await c.call_tool("one__elicit", {"x": str(number)}))
+                    assert asked.startswith(f"{number}->accept") and f"ask:{number}" in asked
+
+    run(main)
+
+
+def test_a_call_is_given_up_from_another_replica(address: str, tmp_path: Any) -> None:
+    mark = tmp_path / "mark"
+
+    async def main() -> None:
+        async with (
+            replicas(address, odd("one", env={"MARK": str(mark)})) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+            calling = asyncio.create_task(raw.call(a.url, "one__slow", 7, x="30"))
+            await until(lambda: mark.exists() and "started" in mark.read_text())
+            told = await raw.post(b.url, method="notifications/cancelled", params={"requestId": 7})
+            assert told.status_code == 202
+            assert (await calling)["error"]["code"] == -32800
+            await until(lambda: "cancelled" in mark.read_text())
+
+    run(main)
+
+
+def test_a_stream_is_taken_up_again_at_another_replica(address: str, tmp_path: Any) -> None:
+    mark = tmp_path / "mark"
+
+    async def main() -> None:
+        async with (
+            replicas(address, odd("one", env={"MARK": str(mark)})) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+            params = {"name": "one__slow", "arguments": {"x": "1"}}
+            call = {"id": 5, "method": "tools/call", "params": params}
+            async with raw.stream(a.url, "POST", **call) as response:
+                last = await Told(response).event()
+            await until(lambda: mark.exists() and "started" in mark.read_text())
+            async with raw.stream(b.url, "GET", last) as response:
+                assert response.status_code == 200
+                (message,) = events((await response.aread()).decode())
+            assert message["id"] == 5
+            assert message["result"]["content"][0]["text"] == "slept"
+
+    run(main)
+
+
+def test_a_session_is_its_owners_and_what_ends_it_ends_it_everywhere(address: str) -> None:
+    from toolfold.config.serve_settings import Token
+    from toolfold.serve.token_store import digest_of
+
+    names = {"one": "a" * 32, "two": "b" * 32}
+    tokens = tuple(Token(name, sha256=digest_of(value)) for name, value in names.items())
+
+    async def main() -> None:
+        async with (
+            replicas(address, serve={"tokens": tokens}) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            mine = Raw(http, {"authorization": f"Bearer {names['one']}"})
+            session = await mine.open(a.url)
+            theirs = Raw(
+                http, {"authorization": f"Bearer {names['two']}", "mcp-session-id": session}
+            )
+            nobodys = Raw(http, {**theirs.headers, "mcp-session-id": "0" * 32})
+            unknown = await nobodys.post(b.url, method="tools/list", id=1)
+            assert unknown.status_code == 404
+            for url in (a.url, b.url, b.url):
+                refused = await theirs.post(url, method="tools/list", id=1)
+                assert (refused.status_code, refused.text) == (404, unknown.text)
+                assert (await mine.post(url, method="tools/list", id=2)).status_code == 200
+                deleted = await http.delete(f"{url}/mcp", headers=theirs.headers)
+                assert deleted.status_code == 404
+
+            ended = await http.delete(f"{b.url}/mcp", headers=mine.headers)
+            assert ended.status_code == 200
+            await until(lambda: not len(a.gateway.clients) and not len(b.gateway.clients))
+            for url in (a.url, b.url):
+                gone = await mine.post(url, method="tools/list", id=3)
+                assert (gone.status_code, gone.text) == (404, unknown.text)
+
+    run(main)
+
+
+def test_what_a_client_wishes_for_holds_where_it_listens(address: str) -> None:
+    async def main() -> None:
+        async with (
+            replicas(address, odd("one", "old")) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+            await raw.post(b.url, method="notifications/initialized")
+            level = await raw.post(
+                b.url, method="logging/setLevel", params={"level": "error"}, id=1
+            )
+            assert events(level.text)[-1]["result"] == {}
+            await raw.post(a.url, method="tools/list", id=2)
+            await until(lambda: [client.level for client in a.gateway.clients] == ["error"])
+
+    run(main)
+
+
+def test_what_belongs_to_no_call_reaches_the_client_where_it_listens(address: str) -> None:
+    async def main() -> None:
+        async with replicas(address) as (a, b), httpx2.AsyncClient(timeout=30) as http:
+            raw = Raw(http)
+            session = await raw.open(a.url, roots={})
+            async with raw.stream(a.url, "GET") as listening:
+                assert listening.status_code == 200
+                await raw.post(b.url, method="notifications/initialized")
+                await until(lambda: len(b.gateway.clients) == 1)
+                (client,) = b.gateway.clients
+                assert client.key == session
+                told = Told(listening)
+
+                await client.log({"level": "error", "data": "from b"})
+                message = await told.message("notifications/message")
+                assert message["params"]["data"] == "from b"
+
+                asking = asyncio.create_task(client.ask("roots/list", {}))
+                message = await told.message("roots/list")
+                answered = await raw.post(a.url, id=message["id"], result={"roots": []})
+                assert answered.status_code == 202
+                assert await asking == {"roots": []}
+
+    run(main)
+
+
+def test_the_list_grows_for_a_client_that_listens_elsewhere(address: str) -> None:
+    async def main() -> None:
+        settings = {"strategy": "reveal", "enabled": "on"}
+        async with (
+            replicas(address, odd("one", "old"), settings=settings) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+            async with raw.stream(a.url, "GET") as listening:
+                await raw.post(a.url, method="tools/list", id=1)
+                found = await raw.call(b.url, "tool_search", 2, query="say a text back")
+                assert "one__echo" in json.dumps(found)
+                await Told(listening).message("notifications/tools/list_changed")
+
+    run(main)
