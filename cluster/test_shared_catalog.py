@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -99,6 +100,17 @@ def test_of_a_scope_by_names_nothing_else_is_found_and_the_sure_is_found_first(
             ]
             assert all(hit.tool in scope for hit in found), query
             assert chance < 0.5 or found[0].tool == first, query
+
+
+def test_a_scope_that_leaves_one_tool_of_a_source_finds_it(address: str) -> None:
+    tools = [Tool(f"odd__{i}", "Say a text back.", source="odd") for i in range(17)]
+    with SharedCatalog(address) as catalog:
+        catalog.push(tools)
+
+        for query in ("say a text back", "odd", "ecko"):
+            found = catalog.search(query, scope=Scope(allow=("odd__3",)))
+            assert [hit.tool.name for hit in found] == ["odd__3"], query
+            assert 0 <= found[0].score <= 1
 
 
 def test_a_tool_comes_back_as_it_went_in(address: str) -> None:
@@ -242,4 +254,12 @@ def test_after_a_restart_of_the_database_a_search_goes_on(postgres: Postgres, ad
             catalog.search("open an issue")
         postgres.start()
 
-        assert shared(catalog, "open an issue") == before
+        end = time.monotonic() + 20
+        while True:  # it is looked for, several times a second
+            try:
+                found = shared(catalog, "open an issue")
+                break
+            except StoreAwayError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        assert found == before

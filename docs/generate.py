@@ -156,6 +156,7 @@ BESIDE: dict[str, list[str] | None] = {
     "toolfold.search": None,
     "toolfold.memory": None,
     "toolfold.shared": None,
+    "toolfold.shared_fold": None,
     "toolfold.bridge": None,
     "toolfold.providers": None,
     "toolfold.config": None,

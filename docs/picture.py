@@ -19,7 +19,7 @@ __all__ = ["PAGE", "drawn"]
 
 PAGE = Path(__file__).parent / "architecture.md"
 
-_BLOCK = re.compile(r"(<!-- made: ([a-z ]+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- made: ([a-z_ ]+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 _SENTENCE = re.compile(r"\.(?=\s|$)")
 
 

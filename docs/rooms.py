@@ -56,7 +56,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("gate", "bridge"),
     ("_deferral",),
     ("folded",),
-    ("fold",),
+    ("fold", "shared_fold"),
     ("sources",),
     ("config",),
     ("dispatch",),

@@ -20,7 +20,17 @@ from toolfold.search._text import raw_words, stem
 from toolfold.search.memory import SearchMemory
 from toolfold.tool import Json, Tool, is_array, is_object
 
-__all__ = ["companions", "producers"]
+__all__ = [
+    "SIBLINGS_AT_MOST",
+    "SoughtName",
+    "companions",
+    "mentioned_names",
+    "producers",
+    "sought_names",
+]
+
+SIBLINGS_AT_MOST = 64
+"""How many tools of a source may be named beside one of them."""
 
 COMPANIONS_AT_MOST = 6
 """How many there are for one search: more cost more than they bring."""
@@ -28,7 +38,6 @@ COMPANIONS_AT_MOST = 6
 _PRODUCERS_AT_MOST = 2
 _REMEMBERED_AT_MOST = 2
 _REQUIRED_AT_MOST = 16
-_SIBLINGS_AT_MOST = 64
 _TEXT_LIMIT = 2_000
 _NAMED_LIMIT = 64
 _IDENTIFIER = re.compile(r"[^\W\d]\w*(?:[-./_]\w+)*")
@@ -128,6 +137,62 @@ def producers(tool: Tool, folded: Catalog) -> tuple[Tool, ...]:
     return tuple(folded.tools[place] for place in places)
 
 
+class SoughtName(NamedTuple):
+    """What the bare name of a tool holds that gives what another one requires."""
+
+    words: tuple[str, ...]
+    """All of these, in whatever form."""
+    one_of: frozenset[str] | None
+    """And one of these; None where nothing else is asked for."""
+    is_near: bool
+    """Whether it must be of the same source."""
+
+    @property
+    def letters(self) -> tuple[list[str], list[str]]:
+        """Letters that a name holds with all of the words, and with one of the others.
+
+        Any form of a word begins like its stem, but for the last letter of that.
+        """
+        return [*map(_root, self.words)], [*map(_root, sorted(self.one_of or ()))]
+
+
+def sought_names(tool: Tool) -> tuple[SoughtName, ...]:
+    """Return what the tools are called that may give what a tool requires."""
+    found = (_sought(tool, list(raw_words(name))) for name, _ in _required(tool))
+    return tuple(dict.fromkeys(sought for sought in found if sought is not None))
+
+
+def mentioned_names(tool: Tool) -> tuple[str, ...]:
+    """Return what may be names of tools where a tool's requirements are described."""
+    return tuple(dict.fromkeys(name for _, text in _required(tool) for name in _identifiers(text)))
+
+
+def _sought(tool: Tool, words: Sequence[str]) -> SoughtName | None:
+    """Return what gives a requirement of some words is called, where its name can say so."""
+    if not words:
+        return None
+    if words[-1] in _KEYS:
+        thing = (
+            words[:-1] or [word for word in raw_words(tool.bare_name) if word not in _GIVING][-1:]
+        )
+        return SoughtName(tuple(thing), _GIVING, is_near=True)
+    if words[-1] in _PLACES:
+        return SoughtName(("geocode",), None, is_near=True)
+    return SoughtName((words[-1],), _NOW, is_near=False) if words[-1] in _TIMES else None
+
+
+def _root(word: str) -> str:
+    root = stem(word)
+    return root[:-1] if len(root) > 3 else root
+
+
+def _identifiers(text: str) -> Iterator[str]:
+    """Yield what in a text may be the name of a tool."""
+    for identifier in _IDENTIFIER.findall(text):
+        if len(identifier) <= _NAMED_LIMIT and len(list(raw_words(identifier))) > 1:
+            yield identifier
+
+
 def _producers(tool: Tool, folded: Catalog) -> Iterable[int]:
     names, tools = _names(folded), folded.tools
     found: dict[int, None] = {}
@@ -154,25 +219,18 @@ def _giving(
     tool: Tool, requirement: str, text: str, names: _Names, tools: Sequence[Tool]
 ) -> Iterator[int]:
     """Yield the places of tools that give a requirement, the surest first."""
-    for identifier in _IDENTIFIER.findall(text):
-        if len(identifier) <= _NAMED_LIMIT and len(list(raw_words(identifier))) > 1:
-            place = names.by_name.get(identifier.lower(), -1)
-            if place >= 0:
-                yield place
+    for identifier in _identifiers(text):
+        place = names.by_name.get(identifier.lower(), -1)
+        if place >= 0:
+            yield place
     words = list(raw_words(requirement))
-    if not words:
-        return
-    if words[-1] in _KEYS:
+    if words and words[-1] in _KEYS:
         returned = names.by_output.get(requirement.lower(), ())
         yield from (place for place in returned if tools[place].source == tool.source)
-        thing = (
-            words[:-1] or [word for word in raw_words(tool.bare_name) if word not in _GIVING][-1:]
-        )
-        yield from _named(thing, _GIVING, tool, names, tools)
-    elif words[-1] in _PLACES:
-        yield from _named(["geocode"], None, tool, names, tools)
-    elif words[-1] in _TIMES:
-        yield from _named(words[-1:], _NOW, None, names, tools)
+    sought = _sought(tool, words)
+    if sought is not None:
+        near = tool if sought.is_near else None
+        yield from _named(sought.words, sought.one_of, near, names, tools)
 
 
 def _named(
@@ -212,7 +270,7 @@ def _names_of(tools: Sequence[Tool]) -> _Names:
     by_source: dict[str, list[int]] = {}
     for place, tool in enumerate(tools):
         own = by_source.setdefault(tool.source or "", [])
-        if len(own) < _SIBLINGS_AT_MOST:
+        if len(own) < SIBLINGS_AT_MOST:
             own.append(place)
         for word in raw_words(tool.bare_name):
             by_word.setdefault(stem(word), set()).add(place)

@@ -77,6 +77,11 @@ class Memo(Generic[K, V]):
         found = self._entries.get(key)
         return self.put(key, compute()) if found is None else found
 
+    def values(self) -> tuple[V, ...]:
+        """Return what is stored, the oldest first."""
+        with self._lock:
+            return tuple(self._entries.values())
+
     def drop(self, key: K) -> None:
         """Forget what is stored under `key`."""
         with self._lock:

@@ -12,7 +12,7 @@ from toolfold._bounds import one_line
 from toolfold.catalog import Catalog
 from toolfold.tool import Json, Tool, is_array
 
-__all__ = ["WRAPPING", "is_literal", "names_of", "needs_of", "tool_named"]
+__all__ = ["WRAPPING", "is_literal", "limit_of", "names_of", "needs_of", "tool_named"]
 
 WRAPPING = "\"'`“”‘’ \t\n"
 """What may stand around a name and is not part of it."""
@@ -75,3 +75,12 @@ def names_of(names: Json, catalog: Catalog) -> list[str]:
         return []
     texts = [name for name in names if isinstance(name, str)]
     return list(dict.fromkeys(text for text in texts if text.strip(WRAPPING)))
+
+
+def limit_of(limit: Json) -> float | None:
+    """Return the limit that a model wrote as a number of 1 or more; None where it is none."""
+    if isinstance(limit, str):
+        limit = int(limit) if limit.strip().isdecimal() and len(limit) < 10 else None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        return None
+    return limit

@@ -19,7 +19,7 @@ from toolfold.search import RANKERS, Ranker, index_of
 from toolfold.settings import Settings
 from toolfold.tool import Json, Tool, is_object
 
-__all__ = ["names_like", "suggested"]
+__all__ = ["names_like", "suggested", "words_of"]
 
 _NAME_LIMIT = 200
 _WORDS_AT_MOST = 12
@@ -104,6 +104,11 @@ def _with_arguments(words: list[str], arguments: Json) -> str:
         if isinstance(value, str) and len(value) <= _VALUE_LIMIT:
             said.append(one_line(value, _VALUE_LIMIT))
     return " ".join((*words, *said)) if said else ""
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words that a name is made of."""
+    return _words(name[:_NAME_LIMIT])
 
 
 def names_like(catalog: Catalog, name: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from toolfold import prompts
 from toolfold._bounds import visible
 from toolfold._composition import ComposedNeed, composed, is_weak, kept
-from toolfold._queries import WRAPPING, is_literal, names_of, needs_of, tool_named
+from toolfold._queries import WRAPPING, is_literal, limit_of, names_of, needs_of, tool_named
 from toolfold._render import describe_text, fitting, names_text
 from toolfold._signature import signature
 from toolfold.absent import AbsentSource
@@ -248,7 +248,6 @@ class Bridge:
         self, strategy: Strategy, arguments: Mapping[str, Json], session: Session
     ) -> Answer:
         # What only a search needs is read with the first one.
-        from toolfold._companions import companions
         from toolfold._search_page import search_text
 
         query = arguments.get("query", arguments.get("queries"))
@@ -258,7 +257,7 @@ class Bridge:
         needs = self.needs(query)
         if not needs:
             return self._without_need(strategy, query, session)
-        asked = _number(arguments.get("limit"))
+        asked = limit_of(arguments.get("limit"))
         limit = strategy.limit(asked, self.settings)
         # One that was asked for is one: nothing stands behind it.
         has_names = bool(strategy.names_lead) and (asked is None or limit > 1)
@@ -273,11 +272,8 @@ class Bridge:
         with_others = [one for one in found if one.has_companions]
         page = search_text(
             [(one.need, one.core) for one in found],
-            companions(
-                [one.need.hits for one in with_others],
-                [one.others for one in with_others],
-                self.folded,
-                self.memory,
+            self._companions(
+                [one.need.hits for one in with_others], [one.others for one in with_others]
             ),
             folded=self.folded,
             budget=self.settings.search_max_tokens - self.count(note),
@@ -290,6 +286,19 @@ class Bridge:
         if fruitful:
             session = session.reveal(h.name for h in page.hits if h.shown == "signature")
         return Answer(page.text + note, hits=page.hits, session=session, note=note.strip())
+
+    def _companions(
+        self, shown: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]
+    ) -> tuple[Hit, ...]:
+        """Return what to name behind all hits.
+
+        Args:
+            shown: The hits of each need that are shown, best first.
+            others: The hits of each need that follow those.
+        """
+        from toolfold._companions import companions
+
+        return companions(shown, others, self.folded, self.memory)
 
     def _without_need(self, strategy: Strategy, query: Json, session: Session) -> Answer:
         """Return the answer to a blank query: a mistake, or a way to browse."""
@@ -481,15 +490,6 @@ class Bridge:
             if near or self.strategy is None
             else f"{text} {self.names.said(prompts.search_for_it())}"
         )
-
-
-def _number(limit: Json) -> float | None:
-    """Return a limit as a number of 1 or more, or None where it is none."""
-    if isinstance(limit, str):
-        limit = int(limit) if limit.strip().isdecimal() and len(limit) < 10 else None
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
-        return None
-    return limit
 
 
 def _takes_any(tool: Tool) -> bool:

@@ -627,6 +627,19 @@ def test_a_mistake_in_the_file_names_key_value_line_and_fix(
     assert caught.value.hint == hint
 
 
+def test_a_shared_catalog_needs_a_database_and_a_tenant_a_name() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ServeSettings(catalog="shared")
+
+    assert str(caught.value.message) == (
+        "`serve.catalog` is shared, and `serve.store` names no PostgreSQL"
+    )
+    assert caught.value.hint == "write its address, as `store: postgresql://user@host/name`"
+    assert ServeSettings(catalog="shared", store="TOOLFOLD_STORE").catalog_tenant == "default"
+    with pytest.raises(ConfigError, match=r"`serve\.catalog_tenant` is blank"):
+        ServeSettings(catalog_tenant=" ")
+
+
 def test_serve_settings_that_exist_can_be_used() -> None:
     with pytest.raises(ConfigError, match=r"`serve\.max_parallel` is 0"):
         ServeSettings(max_parallel=0)

@@ -225,6 +225,16 @@ class ServeSettings:
         "that several replicas share: its address as libpq takes it, without a password, or the "
         "environment variable that holds it.",
     )
+    catalog: Literal["own", "shared"] = setting(
+        "own",
+        "Where tools are searched: among those that this gateway holds, or in the catalog that "
+        "`store` keeps for several, without holding them. A server that is known there is started "
+        "at its first call, unless it says `lazy: false`.",
+    )
+    catalog_tenant: str = setting(
+        "default",
+        "Whose shared catalog the tools are written to that the servers of this gateway list.",
+    )
     max_parallel: int = setting(
         64,
         "Calls that one server, or one module of functions, runs at once; more wait.",
@@ -252,6 +262,15 @@ class ServeSettings:
         _check_names(self.tokens)
         _check_admin(self.admin)
         _check_store(self.store)
+        if self.catalog == "shared" and self.store == "files":
+            raise ConfigError(
+                "`serve.catalog` is shared, and `serve.store` names no PostgreSQL",
+                hint="write its address, as `store: postgresql://user@host/name`",
+            )
+        if not self.catalog_tenant.strip():
+            raise ConfigError(
+                "`serve.catalog_tenant` is blank", hint="leave it out, or give it a name"
+            )
 
     @property
     def folded_wait(self) -> float:

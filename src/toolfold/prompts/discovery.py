@@ -12,6 +12,7 @@ __all__ = [
     "ALSO_UNLISTED",
     "ALSO_UNLOADED",
     "BLANK_QUERY",
+    "CATALOG_AWAY",
     "FOUND_THEN",
     "FRUITLESS_AT_MOST",
     "HITS_FOOT",
@@ -181,6 +182,13 @@ def names_there_are(names: Sequence[str], total: int) -> str:
     more = total - len(names)
     return "Tools: " + ", ".join(names) + (f" and {more:,} more" if more else "")
 
+
+CATALOG_AWAY = (
+    "The catalog of tools cannot be reached now, so nothing can be looked up in it. Tools that "
+    "you have found already can be called all the same. Try once more in a moment; if it is "
+    "still away then, go on without, and say so."
+)
+"""What a search or a describe answers while the database of a shared catalog is away."""
 
 BLANK_QUERY = "The query is blank. Say in a few words what you need."
 QUERY_MISSING = 'tool_search needs a query, as {"query": "what you need"}.'

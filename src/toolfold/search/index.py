@@ -37,8 +37,10 @@ def index_of(tools: Sequence[Tool], fingerprint: str, ranker: Ranker) -> Searche
         tools: The tools.
         fingerprint: The digest of their content and order.
         ranker: How to rank. Rankers of one class that are equal share an index; one that
-            cannot be hashed has its own.
+            cannot be hashed has its own, and one that says `kept = False` is made anew.
     """
+    if not getattr(ranker, "kept", True):
+        return ranker.searcher(tools)
     size = _TOOL_BYTES * len(tools)
     return _INDEXES.get_or(
         (fingerprint, _key(ranker)), lambda: _Index(ranker.searcher(tools), size)

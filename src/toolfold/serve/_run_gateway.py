@@ -15,6 +15,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Literal
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from toolfold.serve.gateway import Gateway
     from toolfold.serve.http.listening import Listening
     from toolfold.serve.trust.verdicts import Trust
+    from toolfold.shared import SharedCatalog
+    from toolfold.sources.mcp.server import Server
 
 __all__ = ["How", "serve_http", "serve_stdio"]
 
@@ -198,12 +201,9 @@ async def _gateway(
 ) -> AsyncGenerator[Gateway]:
     """Start the servers, then everything else; at the end, end them all."""
     manifests = Manifests(store_of(config.serve).documents)
-    lazy = {
-        server.name
-        for server in config.servers
-        if (config.serve.lazy if server.lazy is None else server.lazy)
-        and manifests.load(server) is not None
-    }
+    catalog = _shared_catalog(config)
+    known = await asyncio.to_thread(_known, catalog)
+    lazy = {server.name for server in config.servers if _waits(server, config, manifests, known)}
     children = {
         server.name: asyncio.create_task(start(server))
         for server in config.servers
@@ -217,10 +217,41 @@ async def _gateway(
         if children:
             # What follows keeps the loop busy: by then it is known which processes there are.
             await asyncio.wait(children.values(), timeout=SPAWNING)
-        async with _made(config, how, observers, process, manifests, children) as gateway:
+        async with _made(
+            config, how, observers, process, manifests, children, catalog, known
+        ) as gateway:
             yield gateway
     finally:
         await _end(children)
+
+
+def _waits(
+    server: Server, config: GatewayConfig, manifests: Manifests, known: frozenset[str]
+) -> bool:
+    """Whether a server is started at its first call."""
+    if config.serve.catalog == "shared":
+        return server.lazy is not False and server.name in known
+    waits = config.serve.lazy if server.lazy is None else server.lazy
+    return waits and manifests.load(server) is not None
+
+
+def _shared_catalog(config: GatewayConfig) -> SharedCatalog | None:
+    """Return the catalog that tools are searched in, where it is a shared one."""
+    database = store_of(config.serve).database
+    if config.serve.catalog != "shared" or database is None:
+        return None
+    from toolfold.shared import SharedCatalog
+
+    return SharedCatalog.over(database, config.serve.catalog_tenant)
+
+
+def _known(catalog: SharedCatalog | None) -> frozenset[str]:
+    """Return the sources whose tools are in the catalog; none while it cannot be asked."""
+    from toolfold.store.store import StoreAwayError
+
+    with suppress(StoreAwayError):
+        return frozenset(source.name for source in catalog.sources()) if catalog else frozenset()
+    return frozenset()
 
 
 async def _end(children: Mapping[str, asyncio.Task[Child]]) -> None:
@@ -241,6 +272,8 @@ async def _made(
     process: _Process,
     manifests: Manifests,
     children: Mapping[str, asyncio.Task[Child]],
+    catalog: SharedCatalog | None,
+    known: frozenset[str],
 ) -> AsyncGenerator[Gateway]:
     """Import the rest, and run the gateway."""
     try:
@@ -249,6 +282,7 @@ async def _made(
         if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "anyio", "httpx2"):
             raise MissingExtraError("`toolfold serve`", "mcp") from None
         raise
+    from toolfold.serve.catalog.shared_tools import SharedTools
     from toolfold.serve.replica.membership import Membership
     from toolfold.serve.replica.shared_sessions import SharedSessions
     from toolfold.serve.trust.store import FILE_NAME as TRUST_FILE
@@ -277,6 +311,8 @@ async def _made(
         children=children,
         auth=signer(config.serve.state_folder),
         spans=spans,
+        shared=None if catalog is None else partial(SharedTools, catalog),
+        known=known,
         placements=None if once is None else once.placement,
         sessions=SharedSessions.of(store_of(config.serve)),
     )
@@ -286,6 +322,10 @@ async def _made(
     if membership is not None:
         gateway.membership = membership
         membership.on_document(TRUST_FILE, decided.set)
+        if gateway.shared is not None:
+            from toolfold.shared.shared_catalog import CHANNEL
+
+            membership.on_channel(CHANNEL, gateway.shared.listener())
     looking = asyncio.create_task(_look(gateway, trust, decided)) if trust is not None else None
     try:
         async with (

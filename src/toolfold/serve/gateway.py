@@ -9,8 +9,7 @@ what a server answers goes back as it is.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,11 +29,11 @@ from toolfold.scope import EVERYTHING, Scope
 from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, StoppingError
 from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
-from toolfold.serve.catalog.views import View, Views, foldings
+from toolfold.serve.catalog.views import View, ViewFolding, Views, foldings
 from toolfold.serve.doors import Door
 from toolfold.serve.mcp._bounded_results import bounded_result, limit_of
 from toolfold.serve.mcp._once import run_once
-from toolfold.serve.mcp._parking import Parking, is_continuation
+from toolfold.serve.mcp._parking import Parking, is_continuation, may_ask
 from toolfold.serve.mcp._progress import ProgressReports
 from toolfold.serve.mcp._results import output_result, text_result
 from toolfold.serve.mcp.approval import ClientApproval
@@ -48,16 +47,16 @@ from toolfold.serve.principals import LOCAL, Principal
 from toolfold.serve.replica.shared_sessions import OwnSessions, Sessions
 from toolfold.session import Session
 from toolfold.sources.calls import PendingCall
-from toolfold.sources.mcp.mcp_source import McpSource, ServerDownError
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can
 from toolfold.sources.openapi import OpenAPISource
-from toolfold.sources.source import Source
+from toolfold.sources.source import Source, SourceError
 from toolfold.tool import Json
 from toolfold.wire.write import served_as
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.memory import Memory
+    from toolfold.serve.catalog.shared_tools import SharedTools
     from toolfold.serve.replica.membership import Membership
     from toolfold.serve.replica.roaming_sessions import RoamingSessions
     from toolfold.serve.trust.verdicts import Trust
@@ -67,8 +66,6 @@ if TYPE_CHECKING:
     from toolfold.sources.mcp.transports._process import Child
 
 __all__ = ["Gateway"]
-
-_log = logging.getLogger(__name__)
 
 
 class Gateway:
@@ -86,6 +83,8 @@ class Gateway:
         auth: Makes what signs the HTTP requests to a server.
         spans: Makes OpenTelemetry's spans.
         memory: What searches led to: it learns from all that is called.
+        shared: Makes its part in a shared catalog, where tools are searched in one.
+        known: The servers whose tools are in that: they wait for their first call.
         placements: Says of a server where it runs, where that is one replica of several.
         sessions: What conversations have done so far; by default known to this process alone.
 
@@ -106,6 +105,8 @@ class Gateway:
         auth: Callable[[Any], Any] | None = None,
         spans: Spans | None = None,
         memory: Memory | None = None,
+        shared: Callable[[Pool, Mapping[str, ViewFolding]], SharedTools] | None = None,
+        known: Collection[str] = (),
         placements: Callable[[Server], Placement | None] | None = None,
         sessions: Sessions | None = None,
     ) -> None:
@@ -122,7 +123,7 @@ class Gateway:
             observers=self.observers,
             spans=spans,
             given_up=self.calls.why_given_up,
-            memory=None if memory is None else memory.of,
+            memory=None if memory is None or shared is not None else memory.of,
         )
         self.pool = Pool(
             config.servers,
@@ -133,16 +134,20 @@ class Gateway:
             wait=serve.folded_wait,
             limit=serve.description_limit,
             trust=trust,
-            manifests=manifests,
+            manifests=manifests if shared is None else None,
             children=children,
             auth=auth,
             reserved=prompts.bridge_names(config.folding.bridge_prefix).all,
+            known=known,
             placements=placements,
         )
         if taken := [s.name for s in sources if s.name in self.pool.upstreams]:
             clash = f"a source has the name of the server {taken[0]!r}"
             raise ConfigError(clash, hint="give each a name of its own")
-        self.views = Views(self.pool, foldings(config))
+        by_profile = foldings(config)
+        self.shared = shared(self.pool, by_profile) if shared else None
+        own = Views(self.pool, by_profile)
+        self.views = own if self.shared is None else self.shared.views
         self.offers = ResourceCatalog(self.pool, serve.description_limit)
         self.clients = ConnectedClients()
         self.news = Notifications(self.pool, self.views, self.offers, self.clients)
@@ -194,6 +199,8 @@ class Gateway:
             self._telling.cancel()
         self.parking.close()
         self.news.close()
+        if self.shared is not None:
+            await self.shared.close()
         await self.pool.stop()
         await self.others.__aexit__()
 
@@ -206,10 +213,11 @@ class Gateway:
         await self.pool.settled()
         return await self.views.of(principal, remembers=remembers)
 
-    def absent(self, principal: Principal) -> tuple[AbsentSource, ...]:
+    def absent(self, principal: Principal, view: View | None = None) -> tuple[AbsentSource, ...]:
         """Return the sources that cannot be asked now, as a principal may know of them."""
         applied = self.views.folding(principal).settings.applied
-        return self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
+        found = self.pool.absent(principal.scope, lambda tool: principal.admits(applied(tool)))
+        return found if self.shared is None else self.shared.of_tenant(found, view, principal)
 
     async def _tell_fold(self) -> None:
         view = await self.views.of(self.narrowed(LOCAL))
@@ -286,7 +294,7 @@ class Gateway:
             params.get("arguments"),
             session=session,
             origin=_origin(principal, caller),
-            absent=self.absent(principal),
+            absent=self.absent(principal, view),
         )
         # Another call of this client may have ended meanwhile: what it revealed stays.
         before = after = session
@@ -308,10 +316,13 @@ class Gateway:
         view: View,
         params: Mapping[str, Json],
     ) -> dict[str, Json]:
-        tool = invocation.tool
+        tool, stock = invocation.tool, view.stock
         try:
-            located = self.pool.located(view.stock, tool.name, caller.key, principal.name)
-        except ServerDownError as error:
+            if self.shared is not None:
+                invocation = await self.shared.live(invocation, principal)
+                tool, stock = invocation.tool, self.pool.stock
+            located = self.pool.located(stock, tool.name, caller.key, principal.name)
+        except SourceError as error:
             return self._rejected(invocation, caller, principal, error.for_model(tool))
         room = self.pool.room(located.source)
         own = located.tool
@@ -376,7 +387,7 @@ class Gateway:
         may_park = caller.is_modern and any(
             can(caller.capabilities, what) for what in ("elicitation", "sampling", "roots")
         )
-        if may_park and (asks or _may_ask(source)):
+        if may_park and (asks or may_ask(source)):
 
             async def parkable(call: RelayedCall) -> dict[str, Json]:
                 with self.calls.entered():  # it outlives the request that began it
@@ -416,10 +427,3 @@ class Gateway:
 
 def _origin(principal: Principal, caller: Caller) -> Origin:
     return Origin(principal.name, caller.key, tenant=principal.tenant)
-
-
-def _may_ask(source: Source) -> bool:
-    """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
-    if not isinstance(source, McpSource):
-        return False
-    return source.connection is None or not source.connection.is_modern

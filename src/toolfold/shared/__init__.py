@@ -1,5 +1,6 @@
 """A catalog that many share: kept in PostgreSQL, searched without being held."""
 
-from toolfold.shared.shared_catalog import Pushed, SharedCatalog, SharedHit
+from toolfold.shared.reading import Reach, SharedHit
+from toolfold.shared.shared_catalog import Pushed, SharedCatalog
 
-__all__ = ["Pushed", "SharedCatalog", "SharedHit"]
+__all__ = ["Pushed", "Reach", "SharedCatalog", "SharedHit"]

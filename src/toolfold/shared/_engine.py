@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import log1p
 from typing import TYPE_CHECKING, Any, LiteralString, cast
 
-from toolfold._json_values import compact_bytes
 from toolfold.search.partial import SHORTLIST, AskedText, ToolEntry, asked, leading
 from toolfold.shared._chosen_words import chosen_words
 from toolfold.shared._rows import entry_of, sparse, strong_number, term_number
@@ -29,6 +28,9 @@ was told when it was written, by the lengths of the tools of that time, and is t
 
 READINGS = 8
 """How often a query is read anew because a reading asked for more words."""
+
+_READING_AMONG = 4
+"""Of so many times as many tools by words, those that change nothing are taken."""
 
 
 class Holders:
@@ -115,17 +117,10 @@ class Engine:
     ) -> None:
         self._connection = connection
         self._tenant = tenant
-        self._sources = left.sources
-        self._scope = None if left.levels is None else compact_bytes(left.levels).decode()
+        self._left = left
+        self._values = left.values(tenant)
         self._size = size
-        self._where = "tenant = %(tenant)s and trusted"
-        if self._sources is not None:
-            self._where += " and source = any(%(sources)s)"
-        if self._scope is not None:
-            self._where += (
-                " and toolfold.in_scope(name, source, bare_name, toolset, has_own_name,"
-                " plain_name, plain_source, plain_bare_name, plain_toolset, %(scope)s::jsonb)"
-            )
+        self._where = left.condition
 
     def _ids(self, ordered: str, most: int, **values: Any) -> list[int]:
         return [
@@ -138,9 +133,8 @@ class Engine:
         ]
 
     def _execute(self, statement: str, **values: Any) -> list[Any]:
-        given = {"tenant": self._tenant, "sources": self._sources, "scope": self._scope}
-        fixed = cast("LiteralString", statement)  # made of the texts of this module alone
-        return self._connection.execute(fixed, given | values).fetchall()
+        fixed = cast("LiteralString", statement)  # made of the texts of this package alone
+        return self._connection.execute(fixed, self._values | values).fetchall()
 
     def scanned(self, text: AskedText, holders: Holders) -> list[int]:
         """Return the nearest tools of all, by meaning and by words."""
@@ -210,7 +204,8 @@ class Engine:
             ],
             pairs=[term_number(self._tenant, term) for pair in chosen.pairs for term in pair],
             looked_at=LOOKED_AT,
-            most=int(text.candidates * WORDS_MORE),
+            most=int(text.candidates * WORDS_MORE)
+            * (_READING_AMONG if self._left.read_only else 1),
         )
         return [row[0] for row in found]
 
@@ -234,7 +229,7 @@ class Engine:
         """Return what search knows of some tools."""
         rows = self._execute(
             "select id, name, source, digest, document, term_count, vector"
-            " from toolfold.tools where id = any(%(ids)s) and tenant = %(tenant)s",
+            f" from toolfold.tools where id = any(%(ids)s) and {self._where}",
             ids=list(ids),
         )
         return [(row[0], entry_of(*row[1:])) for row in rows]
@@ -246,7 +241,7 @@ class Engine:
         """
         from pgvector import HalfVector
 
-        if self._sources is None and self._scope is None:
+        if self._left.sources is None and self._left.is_by_source:
             return None
         [(size, total, square)] = self._execute(
             "select count(*), sum(c), sum(c * c) from (select -(vector <#> %(query)s) as c"
@@ -271,7 +266,7 @@ class Engine:
         from pgvector import Vector
 
         where = "tenant = %(tenant)s"
-        if self._sources is not None:
+        if self._left.sources is not None:
             where += " and source = any(%(sources)s)"
         return {
             text.vector.tobytes(): self._execute(

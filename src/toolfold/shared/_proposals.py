@@ -6,6 +6,7 @@ meaning proposes some, and the index over words those with the rare words of the
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from psycopg import Connection
 
-__all__ = ["Proposal", "Statistics", "lacks_indexes", "proposal", "reach", "statistics"]
+__all__ = [
+    "SCANNED_TO",
+    "Proposal",
+    "Statistics",
+    "lacks_indexes",
+    "proposal",
+    "reach",
+    "statistics",
+]
 
 SCANNED_TO = 8_192
 """Up to so many tools all are looked through."""
@@ -53,14 +62,33 @@ class Proposal:
     whole: AllTools
 
 
-def reach(connection: Connection[Any], tenant: str, scope: Scope) -> ScopeFilter:
-    """Return what a scope leaves of a catalog."""
-    if scope.holds_everything:
-        return ScopeFilter(None, None)
+def reach(
+    connection: Connection[Any],
+    tenant: str,
+    scope: Scope,
+    sources: Collection[str] | None = None,
+    *,
+    read_only: bool = False,
+) -> ScopeFilter:
+    """Return what is left of a catalog.
+
+    Args:
+        connection: To the database.
+        tenant: Whose catalog it is.
+        scope: What the caller may know of.
+        sources: The sources that there are for the caller; None for all.
+        read_only: Whether only tools that say they change nothing are left.
+    """
+    if scope.holds_everything and sources is None:
+        return ScopeFilter(None, None, read_only)
     rows = connection.execute(
         "select source, toolsets from toolfold.sources where tenant = %s", (tenant,)
     ).fetchall()
-    return scope_filter(scope, dict(rows))
+    there = {source: toolsets for source, toolsets in rows if sources is None or source in sources}
+    left = scope_filter(scope, there)
+    if left.sources is None and len(there) < len(rows):
+        left = left._replace(sources=list(there))
+    return left._replace(read_only=read_only)
 
 
 def statistics(
@@ -128,7 +156,8 @@ def proposal(
     holders.learn({term for _, entry in found for term in name_terms(entry.name)})
     if is_small and (cosines := engine.cosines(texts[0])) is not None:
         own = _spread_as(own, texts[0], *cosines)
-    counts = {term: n for term, n in holders.known.items() if n}
+    # Words are counted by source, and of a source less may be left than holds a word.
+    counts = {term: min(n, own.size) for term, n in holders.known.items() if n}
     terms = {term for text in texts for term in text.terms}
     sources = sorted({entry.source for _, entry in found})
     compares = compares_sources(own.source_count)

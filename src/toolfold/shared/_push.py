@@ -8,7 +8,7 @@ transaction, rows and sums, all or none.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -59,6 +59,7 @@ class CatalogChanges(NamedTuple):
 
     added: list[Tool]
     changed: list[Tool]
+    """Those that say something else, or of which it is no longer the same whether they wait."""
     same: int
     gone: list[str]
     """Tools of the same sources that are not in the list any more."""
@@ -68,6 +69,9 @@ class PushBatch(NamedTuple):
     """Tools that are new or changed, among those that were looked at until then."""
 
     tools: Sequence[Tool]
+    waiting: frozenset[str]
+    """The names of those that nobody finds until a person has looked at them; what is known of all
+    tools knows nothing of these."""
     lengths: NDArray[np.float64] | None
     """The mean length of each field over all tools; None where there are few yet."""
     seen: int
@@ -86,34 +90,69 @@ class PreparedTools(NamedTuple):
     """How many tools of the push were looked at until then."""
 
 
-def changes(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> CatalogChanges:
-    """Return how tools differ from what is there of their sources."""
+def changes(
+    connection: Connection[Any],
+    tenant: str,
+    tools: Sequence[Tool],
+    sources: Collection[str] = (),
+    waiting: Collection[str] = (),
+) -> CatalogChanges:
+    """Return how tools differ from what is there of their sources.
+
+    Args:
+        connection: To the database.
+        tenant: Whose catalog it is.
+        tools: The tools.
+        sources: Further sources, which may have none of them.
+        waiting: The names of those that wait for a person.
+    """
     names = [tool.name for tool in tools]
-    sources = sorted({tool.source or "" for tool in tools})
+    own = sorted({*sources, *(tool.source or "" for tool in tools)})
     rows = connection.execute(
-        "select name, digest, made_by, source = any(%s) from toolfold.tools"
+        "select name, digest, made_by, trusted, source = any(%s) from toolfold.tools"
         " where tenant = %s and (source = any(%s) or name = any(%s))",
-        (sources, tenant, sources, names),
+        (own, tenant, own, names),
     ).fetchall()
-    there = {name: (digest, made_by) for name, digest, made_by, _ in rows}
-    now = version()
+    there = {row[0]: row[1:4] for row in rows}
+    now, held = version(), frozenset(waiting)
     added = [tool for tool in tools if tool.name not in there]
-    changed = [t for t in tools if t.name in there and there[t.name] != (t.digest, now)]
+    changed = [
+        tool
+        for tool in tools
+        if there.get(tool.name, ()) not in ((), (tool.digest, now, tool.name not in held))
+    ]
     given = set(names)
-    gone = sorted(name for name, _, _, is_own in rows if is_own and name not in given)
+    gone = sorted(row[0] for row in rows if row[4] and row[0] not in given)
     return CatalogChanges(added, changed, len(tools) - len(added) - len(changed), gone)
 
 
-def new_or_changed(connection: Connection[Any], tenant: str, tools: Sequence[Tool]) -> list[Tool]:
-    """Return those of some tools that are not there as they are; of one name the last."""
+def new_or_changed(
+    connection: Connection[Any],
+    tenant: str,
+    tools: Sequence[Tool],
+    waiting: Collection[str] = (),
+) -> list[Tool]:
+    """Return those of some tools that are not there as they are; of one name the last.
+
+    Args:
+        connection: To the database.
+        tenant: Whose catalog it is.
+        tools: The tools.
+        waiting: The names of those that wait for a person.
+    """
     by_name = {tool.name: tool for tool in tools}
     rows = connection.execute(
-        "select name, digest, made_by from toolfold.tools where tenant = %s and name = any(%s)",
+        "select name, digest, made_by, trusted from toolfold.tools"
+        " where tenant = %s and name = any(%s)",
         (tenant, list(by_name)),
     )
-    there = {name: (digest, made_by) for name, digest, made_by in rows}
+    there = {row[0]: row[1:] for row in rows}
     now = version()
-    return [tool for tool in by_name.values() if there.get(tool.name) != (tool.digest, now)]
+    return [
+        tool
+        for tool in by_name.values()
+        if there.get(tool.name) != (tool.digest, now, tool.name not in waiting)
+    ]
 
 
 @contextmanager
@@ -153,7 +192,7 @@ def prepared_ahead(
         executor.shutdown(cancel_futures=True)
 
 
-def _prepared_texts(tenant: str, texts: Sequence[str], about: tuple[Any, int]) -> PreparedTools:
+def _prepared_texts(tenant: str, texts: Sequence[str], about: tuple[Any, ...]) -> PreparedTools:
     return _prepared(tenant, PushBatch([tool_of(text) for text in texts], *about))
 
 
@@ -162,18 +201,21 @@ def _prepared(tenant: str, batch: PushBatch) -> PreparedTools:
     documents = [entry.document for entry in own]
     lengths = mean_lengths(columns_of(documents)) if batch.lengths is None else batch.lengths
     sums = Sums()
-    sums.add(own)
+    sums.add([entry for entry in own if entry.name not in batch.waiting])
     made_by = version()
     rows = zip(batch.tools, own, impacts(documents, lengths), strict=True)
-    content = b"".join(copied(tenant, *row, made_by) for row in rows)
+    content = b"".join(
+        copied(tenant, tool, entry, worth, made_by, waits=tool.name in batch.waiting)
+        for tool, entry, worth in rows
+    )
     return PreparedTools([entry.name for entry in own], content, sums, batch.seen)
 
 
 def write(connection: Connection[Any], tenant: str, tools: PreparedTools) -> int:
     """Write tools and what they change for all, and return how many of them are new."""
     _hold(connection, tenant)
-    held = _held(connection, tenant, tools.names)
-    tools.sums.add(held, -1)
+    there, counted = _held(connection, tenant, tools.names)
+    tools.sums.add(counted, -1)
     connection.execute(
         "create temporary table if not exists pushed (like toolfold.tools including defaults)"
         " on commit delete rows"
@@ -190,20 +232,20 @@ def write(connection: Connection[Any], tenant: str, tools: PreparedTools) -> int
     connection.execute(upsert)
     connection.execute("truncate pushed")
     apply(connection, tenant, tools.sums)
-    return len(tools.names) - len(held)
+    return len(tools.names) - there
 
 
 def remove(connection: Connection[Any], tenant: str, names: Sequence[str]) -> int:
     """Take tools out and return how many there were."""
     _hold(connection, tenant)
     sums = Sums()
-    own = _held(connection, tenant, names)
-    sums.add(own, -1)
+    there, counted = _held(connection, tenant, names)
+    sums.add(counted, -1)
     connection.execute(
         "delete from toolfold.tools where tenant = %s and name = any(%s)", (tenant, list(names))
     )
     apply(connection, tenant, sums)
-    return len(own)
+    return there
 
 
 def known_lengths(connection: Connection[Any], tenant: str) -> NDArray[np.float64] | None:
@@ -237,10 +279,16 @@ def _hold(connection: Connection[Any], tenant: str) -> None:
     connection.execute(held, (tenant,))
 
 
-def _held(connection: Connection[Any], tenant: str, names: Sequence[str]) -> list[ToolEntry]:
+def _held(
+    connection: Connection[Any], tenant: str, names: Sequence[str]
+) -> tuple[int, list[ToolEntry]]:
+    """Return how many of some tools there are, and what is counted of them.
+
+    Of those that wait for a person nothing is.
+    """
     found = connection.execute(
-        "select name, source, digest, document, term_count, vector from toolfold.tools"
+        "select trusted, name, source, digest, document, term_count, vector from toolfold.tools"
         " where tenant = %s and name = any(%s)",
         (tenant, list(names)),
     ).fetchall()
-    return [entry_of(*row) for row in found]
+    return len(found), [entry_of(*row[1:]) for row in found if row[0]]

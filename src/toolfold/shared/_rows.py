@@ -27,6 +27,7 @@ __all__ = [
     "definition_of",
     "entry_of",
     "is_storable",
+    "name_key",
     "sparse",
     "strong_number",
     "term_number",
@@ -42,7 +43,7 @@ _TERMS_AT_MOST = 16_000
 COLUMNS = (
     "tenant", "name", "source", "digest", "toolset", "bare_name", "has_own_name", "plain_name",
     "plain_source", "plain_toolset", "plain_bare_name", "definition", "made_by", "term_count",
-    "document", "vector", "words", "terms",
+    "document", "vector", "words", "terms", "read_only", "trusted",
 )  # fmt: skip
 """The columns of `toolfold.tools` that a push writes, in the order of `copied`."""
 
@@ -90,6 +91,11 @@ def _sparse(worth: Iterable[tuple[int, float]]) -> SparseVector:
     return SparseVector(dict(numbers), TERM_NUMBERS)
 
 
+def name_key(name: str) -> str:
+    """Return the letters and digits of a name, as `toolfold.name_key` in the schema does."""
+    return "".join(c.lower() if c.isascii() else c for c in name if not c.isascii() or c.isalnum())
+
+
 def is_storable(tool: Tool) -> bool:
     """Whether the database can hold a tool: its texts have no zero and no half a character."""
     texts = (tool.name, tool.source or "", tool.toolset or "", tool.bare_name)
@@ -97,9 +103,24 @@ def is_storable(tool: Tool) -> bool:
 
 
 def copied(
-    tenant: str, tool: Tool, entry: ToolEntry, worth: Mapping[str, float], made_by: str
+    tenant: str,
+    tool: Tool,
+    entry: ToolEntry,
+    worth: Mapping[str, float],
+    made_by: str,
+    *,
+    waits: bool = False,
 ) -> bytes:
-    """Return a tool's row in PostgreSQL's binary format."""
+    """Return a tool's row in PostgreSQL's binary format.
+
+    Args:
+        tenant: Whose it is.
+        tool: The tool.
+        entry: What search knows of it.
+        worth: What each of its terms is worth.
+        made_by: The version by which that was made.
+        waits: Whether it waits for a person.
+    """
     from pgvector import HalfVector
 
     toolset, source = tool.toolset_name, tool.source or ""
@@ -114,6 +135,7 @@ def copied(
         struct.pack(">i", len(entry.document.terms)), entry.packed(),
         HalfVector(entry.vector).to_binary(),
         _sparse(zip(terms, worth.values(), strict=True)).to_binary(), _array(terms + strong),
+        b"\1" if tool.is_read_only else b"\0", b"\0" if waits else b"\1",
     )  # fmt: skip
     parts = [_FIELD_COUNT]
     for value in values:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import translate
 from typing import NamedTuple
 
+from toolfold._json_values import compact_bytes
 from toolfold.scope import Scope, plain
 from toolfold.tool import Json
 
@@ -27,11 +28,33 @@ class ScopeFilter(NamedTuple):
     """The sources whose tools may be in it; None for all."""
     levels: Json
     """The patterns to hold each tool against; None where the sources say it all."""
+    read_only: bool = False
+    """Whether only tools that say they change nothing are left."""
 
     @property
-    def is_everything(self) -> bool:
-        """Whether it leaves everything."""
-        return self.sources is None and self.levels is None
+    def is_by_source(self) -> bool:
+        """Whether it leaves whole sources."""
+        return self.levels is None and not self.read_only
+
+    @property
+    def condition(self) -> str:
+        """What a row of `toolfold.tools` must be: in SQL, over `values`."""
+        parts = ["tenant = %(tenant)s and trusted"]
+        if self.sources is not None:
+            parts.append("source = any(%(sources)s)")
+        if self.levels is not None:
+            parts.append(
+                "toolfold.in_scope(name, source, bare_name, toolset, has_own_name,"
+                " plain_name, plain_source, plain_bare_name, plain_toolset, %(scope)s::jsonb)"
+            )
+        if self.read_only:
+            parts.append("read_only")
+        return " and ".join(parts)
+
+    def values(self, tenant: str) -> dict[str, Json]:
+        """Return the values that the condition speaks of."""
+        scope = None if self.levels is None else compact_bytes(self.levels).decode()
+        return {"tenant": tenant, "sources": self.sources, "scope": scope}
 
 
 def scope_filter(scope: Scope, sources: Mapping[str, Sequence[str]]) -> ScopeFilter:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+    Sized,
+)
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from toolfold._memo import Memo
+from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
-from toolfold.search.partial import matches
-from toolfold.shared._proposals import Statistics, lacks_indexes, proposal, reach, statistics
+from toolfold.shared._proposals import Statistics, lacks_indexes, reach, statistics
 from toolfold.shared._push import (
     BATCH,
     CatalogChanges,
@@ -23,10 +31,13 @@ from toolfold.shared._push import (
     write,
 )
 from toolfold.shared._rows import is_storable, tool_of
+from toolfold.shared.reading import CatalogReading, CountedSources, Reach, SharedHit
 from toolfold.store.postgres.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from psycopg import Connection
 
 __all__ = ["Pushed", "SharedCatalog", "SharedHit", "SharedSource"]
@@ -37,15 +48,7 @@ PUSH_TIMEOUT = 3_600.0
 CHANNEL = "toolfold_catalog"
 """Where changes are announced; the payload is the tenant."""
 
-_log = logging.getLogger(__name__)
-
-
-class SharedHit(NamedTuple):
-    """A tool that answers a query."""
-
-    tool: Tool
-    score: float
-    """How probable it is that it serves, as the embedded search says it."""
+_COUNTS_AT_MOST = 128
 
 
 class Pushed(NamedTuple):
@@ -114,9 +117,27 @@ class SharedCatalog:
         tenant: str = DEFAULT_TENANT,
         statement_timeout: float = STATEMENT_TIMEOUT,
     ) -> None:
-        self._database = Database(address, tenant=tenant, statement_timeout=statement_timeout)
+        database = Database(address, tenant=tenant, statement_timeout=statement_timeout)
+        self._begin(database, tenant)
+
+    def _begin(self, database: Database, tenant: str) -> None:
+        if not tenant.strip():
+            raise ConfigError("a tenant has no name", hint="leave it out, or give it one")
+        self._database = database
         self._tenant = tenant
         self._statistics: Statistics | None = None
+        self._counted: Memo[tuple[int, Reach], CountedSources] = Memo(_COUNTS_AT_MOST)
+
+    @classmethod
+    def over(cls, database: Database, tenant: str = DEFAULT_TENANT) -> Self:
+        """Return the catalog of a tenant in a database that is open, and stays its owner's.
+
+        Raises:
+            ConfigError: The tenant has no name.
+        """
+        made = cls.__new__(cls)
+        made._begin(database, tenant)
+        return made
 
     def __enter__(self) -> Self:
         self._database.__enter__()
@@ -138,70 +159,85 @@ class SharedCatalog:
         Raises:
             StoreAwayError: The database is away.
         """
-        with self._database.transaction(reads_only=True) as connection:
-            known = self._statistics = statistics(connection, self._tenant, self._statistics)
-            if known is None or limit < 1:
-                return []
-            left = reach(connection, self._tenant, scope)
-            found = proposal(connection, self._tenant, query, known, left)
-            if found is None:
-                return []
-            best = matches(query, found.entries, found.whole, limit)
-            ids = [found.ids[match.position] for match in best]
-            rows = dict(
-                connection.execute(
-                    "select id, definition from toolfold.tools where id = any(%s)", (ids,)
-                ).fetchall()
-            )
-        both = [(tool_of(rows[i]), m.score) for i, m in zip(ids, best, strict=True) if i in rows]
-        return [SharedHit(tool, score) for tool, score in both if self._is_in(tool, scope)]
+        with self.reading(Reach(scope)) as reading:
+            return reading.search(query, limit)
 
     def find(self, name: str, *, scope: Scope = EVERYTHING) -> Tool | None:
         """Return the tool of a name, if there is one in the scope."""
-        if "\0" in name:
-            return None
-        with self._database.transaction(reads_only=True) as connection:
-            row = connection.execute(
-                "select definition from toolfold.tools where tenant = %s and name = %s and trusted",
-                (self._tenant, name),
-            ).fetchone()
-        tool = None if row is None else tool_of(row[0])
-        return tool if tool is not None and tool in scope else None
+        with self.reading(Reach(scope)) as reading:
+            return reading.find(name)
+
+    @contextmanager
+    def reading(self, own: Reach = Reach()) -> Generator[CatalogReading]:  # noqa: B008
+        """Read one state of the catalog: several questions in one transaction.
+
+        Args:
+            own: What of it there is for the caller.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        with self._transaction(reads_only=True) as connection:
+            known = self._statistics = statistics(connection, self._tenant, self._statistics)
+            left = reach(connection, self._tenant, own.scope, own.sources, read_only=own.read_only)
+            yield CatalogReading(connection, self._tenant, own, left, known, self._counted)
+
+    def of(self, tenant: str) -> SharedCatalog:
+        """Return another tenant's catalog in the same database, over the same connections.
+
+        It is open as long as this one is.
+        """
+        return SharedCatalog.over(self._database, tenant)
+
+    @property
+    def tenant(self) -> str:
+        """Whose catalog it is."""
+        return self._tenant
 
     def sources(self) -> list[SharedSource]:
         """Return the sources, by name."""
-        with self._database.transaction(reads_only=True) as connection:
+        with self._transaction(reads_only=True) as connection:
             rows = connection.execute(
                 "select source, size from toolfold.sources where tenant = %s order by source",
                 (self._tenant,),
             ).fetchall()
         return [SharedSource(*row) for row in rows]
 
-    def tools(self, source: str | None = None) -> Iterator[Tool]:
-        """Yield the tools, by name; those of one source where it is named."""
+    def tools(self, source: str | None = None, *, waiting: bool = False) -> Iterator[Tool]:
+        """Yield the tools, by name; those of one source where it is named.
+
+        Args:
+            source: The source.
+            waiting: Whether those are wanted that wait for a person, in place of the others.
+        """
         after = ""
         while True:
-            with self._database.transaction(reads_only=True) as connection:
+            with self._transaction(reads_only=True) as connection:
                 rows = connection.execute(
                     "select name, definition from toolfold.tools where tenant = %s and name > %s"
-                    " and (%s::text is null or source = %s) order by name limit %s",
-                    (self._tenant, after, source, source, BATCH),
+                    " and (%s::text is null or source = %s) and trusted <> %s"
+                    " order by name limit %s",
+                    (self._tenant, after, source, source, waiting, BATCH),
                 ).fetchall()
             yield from (tool_of(row[1]) for row in rows)
             if len(rows) < BATCH:
                 return
             after = rows[-1][0]
 
-    def diff(self, tools: Iterable[Tool]) -> CatalogChanges:
-        """Return what a push of these tools would change."""
-        with self._database.transaction(reads_only=True) as connection:
-            return changes(connection, self._tenant, list(tools))
+    def diff(
+        self, tools: Iterable[Tool], *, sources: Collection[str] = (), waiting: Collection[str] = ()
+    ) -> CatalogChanges:
+        """Return what a push of these tools would change; see `push`."""
+        with self._transaction(reads_only=True) as connection:
+            return changes(connection, self._tenant, list(tools), sources, waiting)
 
     def push(
         self,
         tools: Iterable[Tool],
         *,
         prune: bool = False,
+        sources: Collection[str] = (),
+        waiting: Collection[str] = (),
         workers: int = 1,
         progress: Callable[[int, int], None] = lambda done, all: None,
     ) -> Pushed:
@@ -213,12 +249,16 @@ class SharedCatalog:
         Args:
             tools: The tools.
             prune: Whether tools of the same sources that are not among them are taken out.
+            sources: Sources to prune that may have none of them left.
+            waiting: The names of those that nobody finds until they are pushed again without
+                being named here: they wait for a person to look at them.
             workers: How many processes prepare what is written; with one, a thread of this one.
             progress: Told how many of how many are done; where their number is not known, of how
                 many so far.
         """
         tally = _Tally(len(tools) if isinstance(tools, Sized) else 0, keeps_names=prune)
-        batches = self._batches(tools, tally)
+        tally.sources.update(sources)
+        batches = self._batches(tools, tally, frozenset(waiting))
         written = added = 0
         with prepared_ahead(self._tenant, batches, workers) as prepared:
             for batch in prepared:
@@ -232,25 +272,27 @@ class SharedCatalog:
         same = tally.seen - len(tally.refused) - written
         return Pushed(added, written - added, same, removed, tuple(tally.refused))
 
-    def _batches(self, tools: Iterable[Tool], tally: _Tally) -> Iterator[PushBatch]:
+    def _batches(
+        self, tools: Iterable[Tool], tally: _Tally, waiting: frozenset[str]
+    ) -> Iterator[PushBatch]:
         """Yield those of some tools that are new or changed, some thousands at a time."""
         wanted: list[Tool] = []
         given = iter(tools)
         lengths = None
         while some := list(islice(given, BATCH)):
             storable = tally.storable(some)
-            with self._database.transaction(reads_only=True) as connection:
-                wanted += new_or_changed(connection, self._tenant, storable)
+            with self._transaction(reads_only=True) as connection:
+                wanted += new_or_changed(connection, self._tenant, storable, waiting)
                 lengths = known_lengths(connection, self._tenant)
             if len(wanted) >= BATCH:
-                yield PushBatch(wanted, lengths, tally.seen)
+                yield _batch(wanted, waiting, lengths, tally.seen)
                 wanted = []
         if wanted:
-            yield PushBatch(wanted, lengths, tally.seen)
+            yield _batch(wanted, waiting, lengths, tally.seen)
 
     def _prune(self, tally: _Tally) -> int:
         """Take out the tools of the pushed sources that were not among those pushed."""
-        with self._database.transaction(reads_only=True) as connection:
+        with self._transaction(reads_only=True) as connection:
             rows = connection.execute(
                 "select name from toolfold.tools where tenant = %s and source = any(%s)",
                 (self._tenant, sorted(tally.sources)),
@@ -261,7 +303,7 @@ class SharedCatalog:
 
     def _index_if_large(self) -> None:
         """Build the indexes that large catalogs are searched by, once one is large."""
-        with self._database.transaction(reads_only=True) as connection:
+        with self._transaction(reads_only=True) as connection:
             is_missing = lacks_indexes(connection, self._tenant)
         if is_missing:
             with self._changing() as connection:
@@ -275,16 +317,18 @@ class SharedCatalog:
     @contextmanager
     def _changing(self) -> Generator[Connection[Any]]:
         """Open a transaction that changes the catalog, and tell the others when it is done."""
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 "select set_config('statement_timeout', %s, true)", (f"{PUSH_TIMEOUT * 1000:.0f}",)
             )
             yield connection
             connection.execute("select pg_notify(%s, %s)", (CHANNEL, self._tenant))
 
-    def _is_in(self, tool: Tool, scope: Scope) -> bool:
-        """Whether a found tool is in the scope, as its query has seen to."""
-        if tool in scope:
-            return True
-        _log.error("the database found %r outside the scope; it is left out", tool.name)
-        return False
+    def _transaction(self, *, reads_only: bool = False) -> AbstractContextManager[Connection[Any]]:
+        return self._database.transaction(reads_only=reads_only, tenant=self._tenant)
+
+
+def _batch(
+    tools: Sequence[Tool], waiting: frozenset[str], lengths: NDArray[np.float64] | None, seen: int
+) -> PushBatch:
+    return PushBatch(tools, waiting.intersection(tool.name for tool in tools), lengths, seen)

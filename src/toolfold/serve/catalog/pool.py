@@ -63,6 +63,7 @@ class Pool:
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
         reserved: Names that no tool may have: the bridge's.
+        known: Servers whose tools are known elsewhere: they wait for their first call.
         placements: Says of a server where it runs, where that is one replica of several.
     """
 
@@ -81,6 +82,7 @@ class Pool:
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
         reserved: Collection[str] = (),
+        known: Collection[str] = (),
         placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self._names = KeptNames(reserved)
@@ -89,7 +91,7 @@ class Pool:
         self._limit = limit
         self._trust = trust
         self._manifests = manifests
-        self._quarantined: dict[str, int] = {}
+        self._quarantined: dict[str, tuple[Tool, ...]] = {}
         self._served: dict[str, int] = {}
         self._known: dict[str, tuple[Tool, ...]] = {}
         self.stock = Stock(0, (), {}, {})
@@ -99,6 +101,8 @@ class Pool:
             _none
         )
         self.on_log: Callable[[str, str | None, Params], None] = _nobody
+        self.on_listed: Callable[[frozenset[str]], None] = _nobody
+        """Told whose tools may have changed, once they are merged."""
         self._changed: dict[ListedKind, set[str]] = {}
         self._telling: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()
@@ -118,6 +122,7 @@ class Pool:
             manifests=manifests,
             children=children,
             auth=auth,
+            known=known,
             placements=placements,
         )
 
@@ -233,7 +238,7 @@ class Pool:
         ]
 
     def _status(self, upstream: McpSource) -> ServerStatus:
-        held = self._quarantined.get(upstream.name, 0)
+        held = len(self._quarantined.get(upstream.name, ()))
         status = upstream.status
         served = self._served.get(upstream.name, 0)
         if status.state == "ready" and held and not served:
@@ -266,8 +271,33 @@ class Pool:
         if self._trust is None or source.client is not None:
             return tools
         sifted = self._trust.sift(source.name, list(tools))
-        self._quarantined[source.name] = len(sifted.quarantined)
+        self._quarantined[source.name] = tuple(entry.tool for entry in sifted.quarantined)
         return sifted.admitted
+
+    def listed(self, name: str) -> tuple[list[Tool], tuple[Tool, ...]] | None:
+        """Return the tools that a source has now, and those of it that wait for a person.
+
+        None where the source is not there, or has listed nothing yet.
+        """
+        upstream = self.upstreams.get(name)
+        if name not in self._others and (upstream is None or "tools" not in upstream.lists):
+            return None
+        own = [t for t in self.stock.tools if self.stock.sources[t.name].source.name == name]
+        return own, self._quarantined.get(name, ())
+
+    async def started(self, name: str) -> None:
+        """Have a server started that waits for its first call, and its tools merged.
+
+        Raises:
+            ServerDownError: It is there no more, or cannot be reached now.
+        """
+        upstream = self.upstreams.get(name)
+        if upstream is None and name not in self._others:
+            raise taken_out(name)
+        if upstream is not None and "tools" not in upstream.lists:
+            await upstream.lifecycle.ready()
+        if "tools" in self._changed:
+            self._merge()
 
     def is_quarantined(self, server: str) -> bool:
         """Whether all that a server offers waits: not one of its tools is approved."""
@@ -379,9 +409,9 @@ class Pool:
         """Have first lists wait so long for servers that are still starting."""
         self._wait = seconds
 
-    def say_changed(self) -> None:
+    def say_changed(self, *kinds: ListedKind) -> None:
         """Have clients told whose lists are others by now, though no server's are."""
-        for kind in _EVERY_KIND:
+        for kind in kinds or _EVERY_KIND:
             self._tell(kind)
 
     def turn(self, name: str, seconds: float, *, on: bool) -> Changed:
@@ -436,15 +466,15 @@ class Pool:
             self._merge()
             for name in changed["tools"] & self.upstreams.keys():
                 self._observers.server_changed(self._status(self.upstreams[name]))
+            self.on_listed(frozenset(changed["tools"]))
         servers = frozenset(name for names in changed.values() for name in names)
         self.on_change(frozenset(changed), servers)
 
     def _save(self, changed: Mapping[ListedKind, set[str]]) -> None:
         # Once for all that was gathered: a server may say thousands of times that it changed.
         if self._manifests is not None:
-            for name in sorted({name for names in changed.values() for name in names}):
-                if name not in self.upstreams:
-                    continue
+            named = {name for names in changed.values() for name in names}
+            for name in sorted(named & self.upstreams.keys()):
                 self._manifests.save(self.upstreams[name].server, self.upstreams[name].lists)
 
     def resource_updated(self, source: McpSource, uri: str) -> None:

@@ -55,6 +55,7 @@ class ServerSet:
         manifests: What the servers listed in earlier runs.
         children: Processes that are being started already, by server.
         auth: Makes what signs the HTTP requests to a server.
+        known: Servers whose tools are known elsewhere: they wait for their first call.
         placements: Says of a server where it runs, where that is one replica of several.
     """
 
@@ -69,9 +70,11 @@ class ServerSet:
         manifests: Manifests | None,
         children: Mapping[str, Awaitable[Child]] | None = None,
         auth: Callable[[Server], Any] | None = None,
+        known: Collection[str] = (),
         placements: Callable[[Server], Placement | None] | None = None,
     ) -> None:
         self._hub = hub
+        self._known = frozenset(known)
         self._parallel = parallel
         self._lazy = lazy
         self._limit = limit
@@ -91,6 +94,8 @@ class ServerSet:
 
     def _new(self, server: Server, child: Awaitable[Child] | None = None) -> McpSource:
         """Return a server as a source; one whose lists are known may wait for its first call."""
+        if server.name in self._known and server.lazy is not False:
+            return self._made(server, lazy=True, child=child)
         waits = self._lazy if server.lazy is None else server.lazy
         known = self._manifests.load(server) if self._manifests is not None and waits else None
         made = self._made(server, lazy=known is not None, child=child)

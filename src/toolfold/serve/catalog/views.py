@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from toolfold import prompts
 from toolfold._memo import Memo
 from toolfold.fold import Folded, fold
 from toolfold.gate import say_unmatched
-from toolfold.scope import Scope
 from toolfold.serve.catalog.pool import Pool, Stock
 from toolfold.serve.principals import Principal
 from toolfold.session import Session
 from toolfold.settings import Settings
-from toolfold.tool import Json, Tool, canonical, is_object
+from toolfold.tool import Json, canonical, is_object
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
 
-__all__ = ["View", "ViewFolding", "Views", "foldings"]
+__all__ = ["View", "ViewFolding", "Views", "digest_of", "foldings", "in_mcp"]
 
 _VIEWS_AT_MOST = 64
 _OPEN = {"anthropic/alwaysLoad": True}
@@ -50,12 +49,15 @@ class View:
     servers: frozenset[str]
     """The servers of which it sees a tool."""
 
+    state: Hashable = None
+    """What it was made of, where that is not the stock."""
+
     async def listed(self, session: Session) -> list[Json]:
         """Return what a conversation lists."""
         if not self.reveals or not session.revealed:
             return self.tools
         folded = await asyncio.to_thread(self.folded.for_session, session)
-        return _in_mcp(folded, folded.catalog)
+        return in_mcp(folded, destroys=any(tool.is_destructive for tool in folded.catalog))
 
     @property
     def reveals(self) -> bool:
@@ -83,9 +85,6 @@ def foldings(config: GatewayConfig) -> dict[str, ViewFolding]:
     return found
 
 
-_Key: TypeAlias = "tuple[Scope, bool, bool, ViewFolding]"
-
-
 class Views:
     """Makes views, and keeps them as long as they are right.
 
@@ -97,7 +96,7 @@ class Views:
     def __init__(self, pool: Pool, by_profile: Mapping[str, ViewFolding]) -> None:
         self._pool = pool
         self._by_profile = by_profile
-        self._views: Memo[_Key, View] = Memo(_VIEWS_AT_MOST)
+        self._views: Memo[Hashable, View] = Memo(_VIEWS_AT_MOST)
         self._making = asyncio.Lock()
 
     def fold_by(self, by_profile: Mapping[str, ViewFolding]) -> None:
@@ -118,10 +117,15 @@ class Views:
             if usual is None or not usual.reveals:
                 return usual
         view = self._views.get(self._key(principal, remembers))
-        return view if view is not None and view.stock is self._pool.stock else None
+        return view if view is not None and self._is_right(view, principal) else None
 
-    def _key(self, principal: Principal, remembers: bool) -> _Key:
+    def _key(self, principal: Principal, remembers: bool) -> Hashable:
+        """Return what all who see the same have in common."""
         return principal.scope, principal.read_only, remembers, self.folding(principal)
+
+    def _is_right(self, view: View, principal: Principal) -> bool:
+        """Whether nothing has changed since a view was made."""
+        return view.stock is self._pool.stock
 
     async def of(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees now.
@@ -181,24 +185,32 @@ class Views:
             settings=settings,
             shape="mcp",
         )
-        listed = _in_mcp(folded, tools)
-        digest = hashlib.sha1(canonical(listed), usedforsecurity=False).hexdigest()
+        listed = in_mcp(folded, destroys=any(tool.is_destructive for tool in tools))
         servers = frozenset(tool.source for tool in tools if tool.source)
-        return View(stock, folded, listed, digest, servers)
+        return View(stock, folded, listed, digest_of(listed), servers)
 
 
-def _in_mcp(folded: Folded, tools: Iterable[Tool]) -> list[Json]:
+def digest_of(listed: list[Json]) -> str:
+    """Return what names a list."""
+    return hashlib.sha1(canonical(listed), usedforsecurity=False).hexdigest()
+
+
+def in_mcp(folded: Folded, *, destroys: bool) -> list[Json]:
     """Return the list as MCP wants it: the bridge's tools stay in this world.
 
     Of a folded list, what is there in full is meant to be seen: a client that would put it
     behind a search of its own is asked not to.
+
+    Args:
+        folded: The tools, folded.
+        destroys: Whether one of them may destroy something.
     """
     role, hidden = folded.bridge.role, frozenset(folded.hidden)
     listed: list[Json] = []
     for record in folded.tools:
         name = record.get("name", "")
         own = role(name)
-        shown = record if own is None else _annotated(record, own, tools)
+        shown = record if own is None else _annotated(record, own, destroys)
         listed.append(_opened(shown) if folded.active and name not in hidden else shown)
     return listed
 
@@ -208,13 +220,12 @@ def _opened(record: Json) -> Json:
     return {**record, "_meta": {**(meta if is_object(meta) else {}), **_OPEN}}
 
 
-def _annotated(record: Json, role: str, tools: Iterable[Tool]) -> Json:
+def _annotated(record: Json, role: str, destroys: bool) -> Json:
     hints = record.get("annotations")
     hints = dict(hints) if is_object(hints) else {}
     if role != prompts.TOOL_CALL:
         return {**record, "annotations": {**hints, "openWorldHint": False}}
     # What it runs may do anything that one of the tools does.
-    destroys = any(tool.is_destructive for tool in tools)
     return {
         **record,
         "annotations": {**hints, "readOnlyHint": False, "destructiveHint": destroys},

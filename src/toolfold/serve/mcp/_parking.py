@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
+from toolfold.sources.mcp.mcp_source import McpSource
 from toolfold.sources.mcp.relay import Caller, Questions, RelayedCall
+from toolfold.sources.source import Source
 from toolfold.tool import Json
 
-__all__ = ["Parking", "is_continuation"]
+__all__ = ["Parking", "is_continuation", "may_ask"]
 
 PARKED_AT_MOST = 1_000
 PARKED_SECONDS = 600.0
@@ -172,3 +174,10 @@ async def _run(
 
 async def _never(call: RelayedCall) -> Json:
     raise AssertionError("a continued call has begun long ago")
+
+
+def may_ask(source: Source) -> bool:
+    """Whether a source may ask in the middle of a call: an older server, or one not yet known."""
+    if not isinstance(source, McpSource):
+        return False
+    return source.connection is None or not source.connection.is_modern
