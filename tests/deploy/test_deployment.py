@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -19,9 +20,9 @@ from toolfold.cli import main
 from toolfold.config import GatewayConfig, load_gateway
 from toolfold.dispatch.records import CallRecord, FoldRecord, Outcome, SearchRecord
 from toolfold.serve.http.addresses import Hosts
-from toolfold.serve.http.app import PATH
-from toolfold.serve.http.customs import McpCustoms
+from toolfold.serve.http.customs import MCP_PATH, McpCustoms
 from toolfold.serve.http.guard import DoorRules
+from toolfold.serve.oauth.protected_resource import METADATA_PATH
 from toolfold.serve.observe.metrics import Metrics
 from toolfold.settings import ENVIRONMENT
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -35,6 +36,7 @@ UNIT = (DEPLOY / "systemd" / "toolfold.service").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "guides" / "deployment.md").read_text(encoding="utf-8")
 PORT = 8765
 NAME = "gateway.example.com"
+STORE = "TOOLFOLD_STORE"
 
 _FOREIGN = {"HOME", "PATH", "PYTHONDONTWRITEBYTECODE"}
 
@@ -64,14 +66,31 @@ def _container() -> Any:
     return container
 
 
+def _migration() -> Any:
+    return _read("kubernetes", "migration.yaml")["spec"]["template"]
+
+
+def _migrating() -> Any:
+    (container,) = _migration()["spec"]["containers"]
+    return container
+
+
+def _caddy() -> str:
+    return (DEPLOY / "compose" / "Caddyfile").read_text(encoding="utf-8")
+
+
 def _gateways() -> list[Any]:
     services = _compose()["services"]
     return [services["gateway-1"], services["gateway-2"]]
 
 
 def _configurations(folder: Path) -> Iterator[GatewayConfig]:
+    """Read that of one machine, of compose and of the cluster."""
+    ours = DEPLOY / "gateway"
+    one = (ours / "toolfold.yaml").read_text(encoding="utf-8")
+    shared = (ours / "replicas.yaml").read_text(encoding="utf-8")
     in_cluster = _read("kubernetes", "configuration.yaml")["data"]["toolfold.yaml"]
-    for text in ((DEPLOY / "gateway" / "toolfold.yaml").read_text(encoding="utf-8"), in_cluster):
+    for text in (one, shared, in_cluster):
         file = folder / "toolfold.yaml"
         file.write_text(text, encoding="utf-8")
         yield load_gateway(file, environ={})
@@ -138,13 +157,52 @@ def test_the_configurations_open_a_door_on_every_address(
 
 
 def test_every_token_of_a_configuration_reaches_its_process(tmp_path: Path) -> None:
-    own, in_cluster = _configurations(tmp_path)
+    one, own, in_cluster = _configurations(tmp_path)
     example = (DEPLOY / "compose" / "example.env").read_text(encoding="utf-8")
     named = {token.env for token in own.serve.tokens}
+    assert {token.env for token in one.serve.tokens} == named
     assert all(named <= set(gateway["environment"]) for gateway in _gateways())
     assert named <= set(re.findall(r"^(\w+)=", example, re.MULTILINE))
     given = {entry["name"] for entry in _container()["env"]}
     assert {token.env for token in in_cluster.serve.tokens} <= given
+
+
+def test_replicas_share_a_store_and_one_machine_needs_none(tmp_path: Path) -> None:
+    one, own, in_cluster = _configurations(tmp_path)
+    assert one.serve.store == "files"
+    assert own.serve == replace(one.serve, store=STORE)
+    assert in_cluster.serve.store == STORE
+    addresses = {gateway["environment"][STORE] for gateway in _gateways()}
+    assert addresses == {"postgresql://app:${APP_PASSWORD:?see example.env}@database/tools"}
+    assert all("store" in gateway["networks"] for gateway in _gateways())
+    assert _gateways()[0]["environment"]["TOOLFOLD_CONFIG"] == "/etc/toolfold/replicas.yaml"
+    (from_secret,) = [entry for entry in _container()["env"] if entry["name"] == STORE]
+    assert from_secret["valueFrom"]["secretKeyRef"]["name"] == "toolfold-store"
+
+
+def test_the_image_can_speak_to_postgresql() -> None:
+    (extras,) = re.findall(r'"\.\[([a-z,]+)\]"', CONTAINERFILE)
+    assert {"mcp", "postgres"} <= set(extras.split(","))
+
+
+def test_the_owner_migrates_before_a_gateway_starts_and_no_gateway_is_the_owner() -> None:
+    services = _compose()["services"]
+    migrate = services["migrate"]
+    assert migrate["environment"]["PGUSER"] == services["database"]["environment"]["POSTGRES_USER"]
+    assert migrate["depends_on"] == {"database": {"condition": "service_healthy"}}
+    for gateway in _gateways():
+        assert gateway["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+        assert "OWNER_PASSWORD" not in str(gateway["environment"])
+    assert migrate["command"] == _migrating()["args"] == ["store", "migrate", "--role", "app"]
+    assert "create role app login" in (DEPLOY / "compose" / "roles.sh").read_text(encoding="utf-8")
+    assert _migrating()["image"] == _container()["image"]
+    assert "toolfold-owner" in str(_migrating()["env"])
+    assert "toolfold-owner" not in str(_pod())
+
+
+def test_a_database_that_is_being_set_up_is_not_taken_for_ready() -> None:
+    check = _compose()["services"]["database"]["healthcheck"]["test"]
+    assert check[check.index("--host") + 1] == "127.0.0.1"
 
 
 def test_every_variable_that_compose_asks_for_is_in_the_example() -> None:
@@ -157,11 +215,11 @@ def test_every_variable_that_compose_asks_for_is_in_the_example() -> None:
 def test_every_variable_of_a_process_is_read_by_somebody(tmp_path: Path) -> None:
     tokens = {t.env for config in _configurations(tmp_path) for t in config.serve.tokens}
     libpq = {option.envvar.decode() for option in pq.Conninfo.get_defaults() if option.envvar}
-    known = {*ENVIRONMENT, "TOOLFOLD_CONFIG", *tokens, *libpq, *_FOREIGN}
+    known = {*ENVIRONMENT, "TOOLFOLD_CONFIG", STORE, *tokens, *libpq, *_FOREIGN}
     services = _compose()["services"]
     ours = [s for s in services.values() if s["image"] == "toolfold:local"]
     named = set(chain.from_iterable(service["environment"] for service in ours))
-    named |= {entry["name"] for entry in _container()["env"]}
+    named |= {entry["name"] for entry in (*_container()["env"], *_migrating()["env"])}
     named |= set(re.findall(r"^(?:ENV)? +([A-Z_]+)=", CONTAINERFILE, re.MULTILINE))
     named |= {w.partition("=")[0] for v in _unit()["Environment"] for w in v.split()}
     assert len(ours) == 4
@@ -177,6 +235,7 @@ def test_every_command_has_the_flags_it_is_given() -> None:
         _container()["args"],
         from_unit,
         services["migrate"]["command"],
+        _migrating()["args"],
         [*services["catalog"]["entrypoint"][1:], *services["catalog"]["command"]],
     ]
     assert program.endswith("/toolfold")
@@ -196,7 +255,7 @@ def test_every_command_has_the_flags_it_is_given() -> None:
 
 def test_everybody_speaks_of_the_port_that_is_served() -> None:
     (start,) = _unit()["ExecStart"]
-    caddy = (DEPLOY / "compose" / "Caddyfile").read_text(encoding="utf-8")
+    caddy = _caddy()
     (scrape,) = _read("prometheus", "scrape.yaml")["scrape_configs"]
     (service,) = _read("kubernetes", "service.yaml")["spec"]["ports"]
     policy = _read("kubernetes", "network-policy.yaml")["spec"]["ingress"][0]["ports"]
@@ -212,22 +271,41 @@ def test_everybody_speaks_of_the_port_that_is_served() -> None:
 
 
 def test_probes_and_proxies_ask_for_paths_that_are_open() -> None:
-    caddy = (DEPLOY / "compose" / "Caddyfile").read_text(encoding="utf-8")
+    caddy = _caddy()
     probes = {kind: _container()[f"{kind}Probe"] for kind in ("startup", "liveness", "readiness")}
     paths = {kind: probe["httpGet"]["path"] for kind, probe in probes.items()}
     assert set(paths.values()) == set(McpCustoms.open_paths)
     assert paths["readiness"] == McpCustoms.ready_path
     assert f"127.0.0.1:{PORT}{McpCustoms.health_path}" in CONTAINERFILE
     assert f"health_uri {McpCustoms.ready_path}\n" in caddy
-    assert f"@mcp path {PATH}\n" in caddy
+    assert f"@mcp path {MCP_PATH} {MCP_PATH}/* {METADATA_PATH}*\n" in caddy
     (scrape,) = _read("prometheus", "scrape.yaml")["scrape_configs"]
     assert scrape["metrics_path"] == McpCustoms.metrics_path
 
 
-def test_a_session_stays_with_its_replica() -> None:
-    caddy = (DEPLOY / "compose" / "Caddyfile").read_text(encoding="utf-8")
-    assert "lb_policy header Authorization\n" in caddy
-    assert _read("kubernetes", "service.yaml")["spec"]["sessionAffinity"] == "ClientIP"
+def test_no_client_is_kept_with_a_replica() -> None:
+    assert re.findall(r"lb_policy (.+)", _caddy()) == ["least_conn"]
+    affinity = [key for key in _read("kubernetes", "service.yaml")["spec"] if "Affinity" in key]
+    assert affinity == []
+
+
+def test_what_a_replica_may_have_got_is_not_sent_to_another() -> None:
+    # Caddy asks the next one where no connection was made; with `lb_retry_match` it would do so
+    # for requests that were sent.
+    directives = re.findall(r"^\s*(lb_\w+)", _caddy(), re.MULTILINE)
+    assert "lb_try_duration" in directives
+    assert "lb_retry_match" not in directives
+
+
+def test_who_balances_sees_a_replica_stop_while_it_still_takes_calls(tmp_path: Path) -> None:
+    _, own, in_cluster = _configurations(tmp_path)
+    interval, timeout = (
+        float(re.findall(rf"health_{name} (\d+)s", _caddy())[0]) for name in ("interval", "timeout")
+    )
+    probe = _container()["readinessProbe"]
+    noticed = (probe["periodSeconds"] + probe["timeoutSeconds"]) * probe["failureThreshold"]
+    assert interval + timeout < own.serve.notice
+    assert noticed <= in_cluster.serve.notice
 
 
 def test_replicas_share_no_state_folder(tmp_path: Path) -> None:
@@ -242,11 +320,11 @@ def test_replicas_share_no_state_folder(tmp_path: Path) -> None:
 
 
 def test_who_stops_a_gateway_waits_as_long_as_it_takes(tmp_path: Path) -> None:
-    own, in_cluster = (c.serve.notice + c.serve.drain + 10 for c in _configurations(tmp_path))
+    one, own, in_cluster = (c.serve.notice + c.serve.drain + 10 for c in _configurations(tmp_path))
     grace = {gateway["stop_grace_period"] for gateway in _gateways()}
     assert grace == {f"{own:.0f}s"}
     assert _pod()["terminationGracePeriodSeconds"] >= in_cluster
-    assert float(_unit()["TimeoutStopSec"][0]) >= own
+    assert float(_unit()["TimeoutStopSec"][0]) >= one
     assert _unit()["KillMode"] == ["mixed"]
     probe = _container()["livenessProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] > in_cluster
@@ -258,13 +336,15 @@ def test_who_stops_a_gateway_waits_as_long_as_it_takes(tmp_path: Path) -> None:
 def test_no_process_of_ours_is_root_or_writes_to_its_root() -> None:
     (uid,) = re.findall(r"^USER (\d+):\d+$", CONTAINERFILE, re.MULTILINE)
     assert CONTAINERFILE.rindex("\nUSER ") > CONTAINERFILE.rindex("\nRUN ")
-    assert _pod()["securityContext"]["runAsUser"] == int(uid) > 0
-    assert _pod()["securityContext"]["runAsNonRoot"] is True
-    assert _pod()["automountServiceAccountToken"] is False
-    bounds = _container()["securityContext"]
-    assert bounds["readOnlyRootFilesystem"] is True
-    assert bounds["allowPrivilegeEscalation"] is False
-    assert bounds["capabilities"] == {"drop": ["ALL"]}
+    for pod in (_pod(), _migration()["spec"]):
+        assert pod["securityContext"]["runAsUser"] == int(uid) > 0
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+    for container in (_container(), _migrating()):
+        bounds = container["securityContext"]
+        assert bounds["readOnlyRootFilesystem"] is True
+        assert bounds["allowPrivilegeEscalation"] is False
+        assert bounds["capabilities"] == {"drop": ["ALL"]}
     services = _compose()["services"]
     for service in (s for s in services.values() if s["image"] == "toolfold:local"):
         assert service["read_only"] is True
@@ -282,6 +362,15 @@ def test_the_labels_that_select_a_pod_are_those_it_has() -> None:
     assert _deployment()["spec"]["selector"]["matchLabels"] == labels
     assert _read("kubernetes", "service.yaml")["spec"]["selector"] == labels
     assert budget == policy == labels
+    migration = _read("kubernetes", "migration-network-policy.yaml")["spec"]
+    assert migration["podSelector"]["matchLabels"] == _migration()["metadata"]["labels"] != labels
+
+
+def test_gateways_and_the_migration_reach_the_database() -> None:
+    for name in ("network-policy.yaml", "migration-network-policy.yaml"):
+        egress = _read("kubernetes", name)["spec"]["egress"]
+        ports = [port["port"] for rule in egress for port in rule["ports"]]
+        assert 5432 in ports, name
 
 
 def test_no_secret_stands_in_a_file() -> None:
