@@ -57,6 +57,36 @@ def test_a_database_of_a_later_toolfold_is_not_touched(
         SharedCatalog(app).__enter__()
 
 
+def copy_as_of(version: int, source: str, target: str) -> None:
+    """Copy a catalog to an earlier schema, as the release of then wrote it."""
+    with psycopg.connect(source) as now, psycopg.connect(target) as then:
+        for table in ("catalogs", "sources", "tools", "terms"):
+            columns = ", ".join(
+                row[0]
+                for row in then.execute(
+                    "select column_name::text from information_schema.columns where table_schema ="
+                    " 'toolfold' and table_name = %s and is_generated = 'NEVER'"
+                    " and is_identity = 'NO' order by 1",
+                    (table,),
+                )
+            )
+            out = f"copy (select {columns} from toolfold.{table}) to stdout"
+            into = f"copy toolfold.{table} ({columns}) from stdin"
+            with now.cursor().copy(out) as read, then.cursor().copy(into) as write:
+                for data in read:
+                    write.write(data)
+        if version < 5:
+            rows = now.execute(
+                "select tenant, source, held.* from toolfold.sources,"
+                " unnest(terms, holders) as held (term, n)"
+            )
+            then.cursor().executemany(
+                "insert into toolfold.source_terms (tenant, source, term, holders)"
+                " values (%s, %s, %s, %s)",
+                rows.fetchall(),
+            )
+
+
 @pytest.mark.parametrize("version", range(1, known()[-1].version))
 def test_a_database_of_an_earlier_toolfold_keeps_everything(
     version: int,
@@ -64,17 +94,21 @@ def test_a_database_of_an_earlier_toolfold_keeps_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     owner, app = empty_database()
+    whole, now = empty_database()
+    with psycopg.connect(whole, autocommit=True) as connection:
+        migrate(connection, APP)
     tools = [
         Tool(f"s__{name}", f"{name} a letter.", {"type": "object"}, source="s")
         for name in ("Send", "Read", "Burn")
     ]
+    with SharedCatalog(now) as shared:
+        shared.push(tools)
     with monkeypatch.context() as earlier:
         steps = [step for step in known() if step.version <= version]
         earlier.setattr(migrations, "known", lambda: steps)  # as the earlier release had it
         with psycopg.connect(owner, autocommit=True) as connection:
             assert [step.version for step in migrate(connection, APP)] == [*range(1, version + 1)]
-        with SharedCatalog(app) as shared:
-            shared.push(tools)
+        copy_as_of(version, whole, owner)
         if version >= 2:
             with Database(app, tenant="acme") as database:
                 PostgresDocuments(database).put("trust.json", b"approved")

@@ -19,11 +19,13 @@ from support.gateways import client, gateway, odd, run, said, until
 from support.served import Served
 from support.servers.place import prepared
 from toolfold import Catalog, Scope, Tool
+from toolfold.config.served_profiles import ServedProfile
 from toolfold.serve.catalog.shared_tools import SharedTools
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.principals import Principal
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust, approve
+from toolfold.settings import Settings
 from toolfold.shared import SharedCatalog
 from toolfold.shared.shared_catalog import CHANNEL
 from toolfold.sources.mcp.server import Server
@@ -182,6 +184,44 @@ def test_for_a_reader_only_what_changes_nothing_is_there(address: str) -> None:
             assert "odd__wipe" not in await search(c, "destroy everything")
             assert (await c.call_tool("tool_call", {"name": "odd__wipe"})).is_error
             assert await call(c, "odd__echo", x="read") == "odd:read"
+
+    run(main)
+
+
+def test_under_a_profile_a_shared_catalog_is_folded_as_the_profile_says(address: str) -> None:
+    hints = {"odd__echo": {"readOnlyHint": False}}
+    profiles = (
+        ServedProfile("open", settings=Settings(cache_dir="off", never_defer=("odd__echo",))),
+        ServedProfile("first", servers=("one",)),
+        ServedProfile(
+            "reads", read_only=True, settings=Settings(cache_dir="off", annotations=hints)
+        ),
+    )
+    under_open, under_first, under_reads = (
+        Principal("me", profile=profile.name) for profile in profiles
+    )
+
+    async def main() -> None:
+        async with (
+            sharing(address, odd("odd"), odd("one"), profiles=profiles) as (made, catalog),
+            client(made) as c,
+            client(made, who=made.narrowed(under_open)) as opened,
+            client(made, who=made.narrowed(under_first)) as first,
+            client(made, who=made.narrowed(under_reads)) as reads,
+        ):
+            await until(lambda: catalog.find("odd__echo") and catalog.find("one__echo"), 20)
+
+            async def listed(c: Client) -> set[str]:
+                return {tool.name for tool in (await c.list_tools()).tools}
+
+            assert await listed(opened) - await listed(c) == {"odd__echo"}
+            assert said(await opened.call_tool("odd__echo", {"x": "open"})) == "odd:open"
+            assert "odd__" not in (await search(first, "say a text back")).partition("\n")[2]
+            assert await call(first, "one__echo", x="mine") == "one:mine"
+            assert "odd:" not in await call(first, "odd__echo", x="not mine")
+            found = (await search(reads, "say a text back")).partition("\n")[2]
+            assert "one__echo" in found and "odd__echo" not in found
+            assert "odd:" not in await call(reads, "odd__echo", x="changes something here")
 
     run(main)
 
