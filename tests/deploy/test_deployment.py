@@ -295,6 +295,7 @@ def test_what_a_replica_may_have_got_is_not_sent_to_another() -> None:
     directives = re.findall(r"^\s*(lb_\w+)", _caddy(), re.MULTILINE)
     assert "lb_try_duration" in directives
     assert "lb_retry_match" not in directives
+    assert "keepalive off\n" in _caddy()
 
 
 def test_who_balances_sees_a_replica_stop_while_it_still_takes_calls(tmp_path: Path) -> None:
