@@ -572,6 +572,21 @@ def test_the_libraries_underneath_are_quiet_unless_asked(logs: io.StringIO) -> N
     assert logs.getvalue().count("noise") == len(noisy)
 
 
+def test_a_library_that_set_up_its_own_logs_is_heard_in_ours_and_nowhere_else(
+    logs: io.StringIO,
+) -> None:
+    its_own = io.StringIO()
+    library = logging.getLogger("uvicorn.access")
+    library.addHandler(logging.StreamHandler(its_own))
+    library.propagate = False
+
+    start_logs(stream=logs, verbose=True)
+    library.info("a request")
+
+    assert logs.getvalue().count("a request") == 1
+    assert its_own.getvalue() == ""
+
+
 def test_nothing_is_logged_to_standard_output() -> None:
     code = (
         "import logging; logging.basicConfig()\n"

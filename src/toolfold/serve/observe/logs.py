@@ -28,6 +28,7 @@ _NOISY = {
     "mcp": logging.CRITICAL,
     "client": logging.CRITICAL,
     "mcp.server.streamable_http_manager": logging.CRITICAL,
+    "psycopg.pool": logging.CRITICAL,  # a line for each attempt; ours says it once
     "sse_starlette": logging.WARNING,
     "httpx": logging.WARNING,
     "httpx2": logging.WARNING,
@@ -76,7 +77,10 @@ def start_logs(
     root.setLevel(logging.INFO if verbose else logging.WARNING)
     logging.getLogger("toolfold").setLevel(logging.DEBUG if verbose else logging.INFO)
     for name, level in _NOISY.items():
-        logging.getLogger(name).setLevel(logging.NOTSET if verbose else level)
+        library = logging.getLogger(name)
+        library.handlers.clear()  # uvicorn sets up its own, one of them to standard output
+        library.propagate = True
+        library.setLevel(logging.NOTSET if verbose else level)
     return handler
 
 
