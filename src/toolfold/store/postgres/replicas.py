@@ -38,6 +38,8 @@ Handler = Callable[[Json], Awaitable[Json]]
 """Answers a question of another replica. What it raises is told as the answer."""
 
 _ANSWER = "answer"
+_NOTHING = 0
+"""What is told answers nothing and wants no answer; no mail has this number."""
 _KEPT = 60.0
 
 
@@ -132,7 +134,7 @@ class Replicas:
         Raises:
             StoreAwayError: The database is away.
         """
-        await asyncio.to_thread(self._post, receiver, verb, content, None)
+        await asyncio.to_thread(self._post, receiver, verb, content, _NOTHING)
 
     async def ask(self, receiver: uuid.UUID, verb: str, content: Json) -> Json:
         """Ask another replica something, and return what it answers, as long as it is there.
@@ -208,19 +210,23 @@ class Replicas:
             elif not future.done():
                 future.set_result(told)
             return
-        self._start(self._answer(number, sender, verb, told))
+        self._start(self._answer(None if answers == _NOTHING else number, sender, verb, told))
 
-    async def _answer(self, number: int, sender: uuid.UUID, verb: str, told: Json) -> None:
+    async def _answer(self, number: int | None, sender: uuid.UUID, verb: str, told: Json) -> None:
         handler = self._handlers.get(verb)
         try:
             if handler is None:
                 raise ReplicaGoneError(f"this replica knows no {verb!r}")
-            answer: Json = {"answer": await handler(told)}
+            answer: dict[str, Json] = {"answer": await handler(told)}
         except ToolfoldError as error:
             answer = {"error": error.message}
         except Exception as error:
             _log.exception("a question of another replica failed")
             answer = {"error": f"it failed there: {type(error).__name__}"}
+        if number is None:
+            if "error" in answer:
+                _log.warning("what another replica told is not taken up: %s", answer["error"])
+            return
         # Whoever asked waits for it: where the database is away for a moment, it is told after.
         deadline = asyncio.get_running_loop().time() + _KEPT
         while True:
