@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from cluster.postgres import Postgres
+from cluster.postgres import OWNER, Postgres
 from toolfold import Tool
 from toolfold.serve.token_store import KeptToken, TokenStore
 from toolfold.serve.trust.store import TrustStore
@@ -181,6 +182,54 @@ def test_replicas_ask_each_other_and_one_that_is_gone_does_not_answer(
                     await one.ask(two.id, "double", 1)
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_what_a_replica_tells_is_heard_and_leaves_no_mail(
+    address: str, open_database: Opener
+) -> None:
+    async def main() -> None:
+        database = open_database(address)
+        one, two = (Replicas(database, name) for name in ("one", "two"))
+        heard: asyncio.Queue[object] = asyncio.Queue()
+
+        async def hear(content: object) -> None:
+            heard.put_nowait(content)
+
+        two.on("news", hear)
+        news = News(database, {MAIL: two.mail_has_come})
+        async with one, two:
+            with news:
+                await one.tell(two.id, "news", 1)
+                assert await heard.get() == 1
+                await one.tell(two.id, "news", 2)
+                assert await heard.get() == 2
+                with database.transaction(reads_only=True) as connection:
+                    left = connection.execute("select count(*) from toolfold.mail").fetchone()
+                assert left == (0,)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_database_that_came_back_with_another_version_is_not_used_and_says_why(
+    postgres_alone: tuple[Postgres, str], open_database: Opener
+) -> None:
+    server, address = postgres_alone
+    documents = PostgresDocuments(open_database(address))
+    documents.put("a", b"1")
+    with psycopg.connect(server.address(OWNER), autocommit=True) as owner:
+        owner.execute("insert into toolfold.migrations (version, name) values (9999, 'later')")
+    documents.put("a", b"2")  # what is connected goes on
+    server.stop("immediate")
+    with pytest.raises(StoreAwayError):
+        documents.read("a")
+    server.start()
+
+    def says_why() -> bool:
+        with pytest.raises(StoreAwayError) as raised:
+            documents.read("a")
+        return "version 9999" in raised.value.message
+
+    _soon(says_why)
 
 
 def _soon(is_so: Callable[[], bool]) -> None:

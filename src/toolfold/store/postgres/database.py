@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Self
 
-from toolfold.errors import ConfigError, MissingExtraError, ToolfoldError
+from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.store.postgres import migrations
 from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
 
@@ -217,7 +217,11 @@ class Database:
             time.sleep(LOOKS)
             try:
                 self.check()
-            except ToolfoldError:
+            except StoreAwayError:
+                continue
+            except ConfigError as error:
+                # It is there, and of another version by now: whoever is refused is told that.
+                self._gone = StoreAwayError(error.message, hint=error.hint)
                 continue
             self._gone = None
             return

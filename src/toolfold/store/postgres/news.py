@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from toolfold.errors import ConfigError
+from toolfold.store.postgres import migrations
 from toolfold.store.postgres.database import Database
 from toolfold.store.store import StoreAwayError
 
@@ -62,11 +64,12 @@ class News:
         while not self._stopping.is_set():
             try:
                 with self._database.alone() as connection:
+                    migrations.check(connection)
                     if was_told:
                         _log.info("the database is back")
                     was_told = False
                     self._listen(connection)
-            except StoreAwayError as error:
+            except (StoreAwayError, ConfigError) as error:
                 if not was_told and not self._stopping.is_set():
                     was_told = True
                     _log.warning("%s; what is known goes on until it is back", error)
