@@ -23,7 +23,7 @@ _PATIENCE = 30.0
 def command() -> None:
     """Make and revoke tokens for the gateway over HTTP.
 
-    A token is printed once, and only its digest is kept, in `serve.state_dir`. Running
+    A token is printed once, and only its digest is kept, where `serve.store` says. Running
     gateways take a change up at once. Tokens that stand in the configuration are changed
     there.
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
+from toolfold.store.store import DEFAULT_TENANT
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ __all__ = ["LOCAL", "NOBODY", "Principal", "TokenTable", "local_principal", "pri
 SHORTEST_TOKEN = 16
 _LONGEST_TOKEN = 4096
 _KEY = "toolfold.principal"
-
-DEFAULT_TENANT = "default"
-"""The tenant of whoever is nobody's in particular."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from toolfold._json_values import Json, is_array, is_mapping
 from toolfold.config.oauth_settings import Grant, OAuthSettings
 from toolfold.scope import Scope
 from toolfold.serve.oauth.bearer_tokens import BadTokenError
-from toolfold.serve.principals import DEFAULT_TENANT, Principal
+from toolfold.serve.principals import Principal
+from toolfold.store.store import DEFAULT_TENANT
 
 __all__ = ["PREFIX", "NoGrantError", "NoGrantHereError", "granted"]
 
