@@ -4,7 +4,7 @@
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
                                # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
                                # statements, against, chaos, reload, memory, remembered, shared,
-                               # inspector, trips, beside
+                               # shared-recall, inspector, trips, beside
     python -m bench beside --peer minilm   # one peer of those that `beside` measures
     python -m bench page       # nothing but the page, from what was measured before
 
@@ -42,6 +42,7 @@ from bench.reloads import reload
 from bench.results import FOLDER, keep, kept, now
 from bench.runtime import runtime
 from bench.shared import shared
+from bench.shared_recall import shared_recall
 from bench.statements import statements
 from bench.tokens import conversation_rows, exact_counter, why_not_exact
 from bench.trips import trips
@@ -91,6 +92,7 @@ def main() -> None:
         "memory": memory,
         "remembered": remembered,
         "shared": shared,
+        "shared-recall": shared_recall,
         "inspector": inspector,
         "trips": trips,
     }
