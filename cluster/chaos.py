@@ -115,8 +115,7 @@ def replicas_die(chaos: Chaos) -> None:
         way()
         chaos.note(f"{way.__name__} {replica.host.name}")
         chaos.rest(0, 2)
-        replica.start()
-        replica.until_ready()
+        replica.start_for_good()
 
 
 def database_restarts(chaos: Chaos) -> None:

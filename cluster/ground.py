@@ -115,11 +115,27 @@ class Replica:
         """Whether it says that requests should be sent to it."""
         return self.host.run(self._asked)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process has ended, by itself or not."""
+        return self._process is None or self._process.poll() is not None
+
+    def start_for_good(self, seconds: float = 60) -> None:
+        """Start it until it is ready, as a supervisor does: a start fails without a database."""
+        end = time.monotonic() + seconds
+        while True:
+            self.start()
+            try:
+                return self.until_ready(end - time.monotonic())
+            except RuntimeError:
+                if not self.has_ended or time.monotonic() > end:
+                    raise
+
     def until_ready(self, seconds: float = 60) -> None:
         """Wait until it is."""
         end = time.monotonic() + seconds
         while not self.is_ready():
-            if time.monotonic() > end or (self._process and self._process.poll() is not None):
+            if time.monotonic() > end or self.has_ended:
                 said = self.log.read_text(encoding="utf-8", errors="replace")[-2_000:]
                 raise RuntimeError(f"{self.host.name} does not get ready:\n{said}")
             time.sleep(0.05)
