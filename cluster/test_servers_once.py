@@ -173,6 +173,23 @@ def test_when_its_replica_is_killed_under_load_another_takes_it_over(
     assert len(starts(written)) == 2
 
 
+def test_a_replica_that_starts_while_nobody_runs_it_has_its_tools_and_calls_wait(
+    address: str, replicas: Callable[..., list[Replica]], written: Path
+) -> None:
+    holder, other = holder_first(replicas(address))
+    soon(lambda: other.said("server one: ready"))
+    for each in (other, holder):
+        each.process.kill()
+        each.process.wait(10)
+
+    other.start()
+    session = other.session()
+    assert session.call("one__write", x="late") == "late"
+    assert session.tools() == ["one__write", "one__slow", "one__grow", "one__huge"]
+    assert len(starts(written)) == 2
+    assert ran(written) == {"late": 1}
+
+
 def test_when_its_replica_is_paused_it_ends_before_another_starts_it(
     address: str, replicas: Callable[..., list[Replica]], written: Path
 ) -> None:

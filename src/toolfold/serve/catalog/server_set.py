@@ -97,8 +97,10 @@ class ServerSet:
         if server.name in self._known and server.lazy is not False:
             return self._made(server, lazy=True, child=child)
         waits = self._lazy if server.lazy is None else server.lazy
-        known = self._manifests.load(server) if self._manifests is not None and waits else None
-        made = self._made(server, lazy=known is not None, child=child)
+        # Who is to run it may be settled long after this start: calls of it wait that long.
+        moves = self._placements is not None and server.run == "once"
+        known = self._manifests.load(server) if self._manifests and (waits or moves) else None
+        made = self._made(server, lazy=waits and known is not None, child=child)
         if known is not None:
             made.lifecycle.remember(known)
         return made

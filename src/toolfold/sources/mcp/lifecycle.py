@@ -138,6 +138,8 @@ class Lifecycle:
         self._digest = ""
         self._next_try = math.inf
         self._was_ready = False
+        self._is_elsewhere = False
+        """Whether another replica runs it: that one rests between the server's lives."""
         self._is_older = self._is_anew = self._is_stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -374,7 +376,7 @@ class Lifecycle:
                 continue
             if self.placement is not None:  # where it cannot run here, another may try
                 await self.placement.let_go()
-            if self._was_ready and time.monotonic() - began > HEALTHY_AFTER:
+            if self._was_ready and (self._is_elsewhere or time.monotonic() - began > HEALTHY_AFTER):
                 pause = FIRST_PAUSE
             said = f": {self.words.last}" if self.words.last else ""
             reason = self.words.shown(f"{cause}{said}")
@@ -394,6 +396,7 @@ class Lifecycle:
             asyncio.timeout(self._patience) as deadline,
             self._reached() as (connection, child),
         ):
+            self._is_elsewhere = self.placement is not None and child is None
             running = asyncio.create_task(connection.run())
             helpers: list[asyncio.Task[Any]] = [running]
             try:
