@@ -19,9 +19,11 @@ from toolfold.config.serve_settings import ServeSettings
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.app import make_app
 from toolfold.serve.replica.membership import Membership
+from toolfold.serve.replica.shared_sessions import SharedSessions
 from toolfold.settings import Settings
 from toolfold.sources.mcp.server import Server
 from toolfold.store.postgres.database import Database
+from toolfold.store.postgres.entries import SESSIONS, PostgresEntries
 
 __all__ = ["ACCEPT", "Alternating", "Raw", "Replica", "Told", "events", "replica", "replicas"]
 
@@ -43,7 +45,8 @@ async def replica(address: str, *servers: Server, **more: Any) -> AsyncGenerator
     config = GatewayConfig(servers, ServeSettings(**serve), Settings(**folding))
     with Database(address) as database:
         membership = Membership(database, "one of them")
-        gateway = Gateway(config, **more)
+        sessions = SharedSessions(PostgresEntries(database, SESSIONS))
+        gateway = Gateway(config, sessions=sessions, **more)
         gateway.membership = membership
         async with membership.opened(), gateway:
             await until(lambda: all(u.is_settled for u in gateway.pool.upstreams.values()), 30)

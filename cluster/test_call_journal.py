@@ -99,6 +99,70 @@ def test_a_call_that_is_sent_again_is_answered_and_not_run(address: str) -> None
     run(main)
 
 
+def test_a_call_that_is_sent_again_where_its_tool_is_not_is_answered_with_what_it_came_to(
+    address: str,
+) -> None:
+    async def main() -> None:
+        machine = Machine()
+        async with (
+            replica(address, sources=[machine.source()]) as a,
+            replica(address) as b,
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+            sent = await raw.call(a.url, "own__send", 1, parcel="p")
+            assert (await raw.call(b.url, "own__send", 1, parcel="p"))["result"] == sent["result"]
+            # What was never sent is not there, and neither is another call by the same id.
+            for number, parcel in ((1, "q"), (2, "p")):
+                missing = await raw.call(b.url, "own__send", number, parcel=parcel)
+                assert missing["result"]["isError"]
+                assert text(missing).startswith('"own__send" is not available in this session.')
+            assert machine.ran == ["p"]
+
+    run(main)
+
+
+def test_a_client_without_a_session_names_a_call_that_it_may_send_twice(address: str) -> None:
+    async def main() -> None:
+        machine = Machine()
+        async with (
+            replicas(address, sources=[machine.source()]) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            await _modern(http, a.url, 1, "first", parcel="p")
+            for url, number in ((b.url, 1), (a.url, 2)):
+                again = await _modern(http, url, number, "first", parcel="p")
+                assert text(again) == "sent p"
+            assert machine.ran == ["p"]
+            await _modern(http, b.url, 1, "second", parcel="p")
+            await _modern(http, b.url, 1, None, parcel="p")
+            await _modern(http, b.url, 1, None, parcel="p")
+            assert machine.ran == ["p"] * 4
+
+    run(main)
+
+
+async def _modern(
+    http: httpx2.AsyncClient, url: str, number: int, key: str | None, **arguments: str
+) -> Any:
+    """Send a parcel as a client of 2026-07-28; return the answer's message."""
+    space = "io.modelcontextprotocol/"
+    meta = {f"{space}protocolVersion": "2026-07-28", f"{space}clientCapabilities": {}}
+    params = {"name": "own__send", "arguments": arguments, "_meta": meta}
+    headers = {
+        **ACCEPT,
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "own__send",
+        **({} if key is None else {"idempotency-key": key}),
+    }
+    body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    answer = await http.post(f"{url}/mcp", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return (events(answer.text) or [json.loads(answer.text)])[-1]
+
+
 def test_a_call_that_is_sent_again_while_it_runs_is_waited_for(address: str) -> None:
     async def main() -> None:
         machine = Machine()

@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from cluster.postgres import Postgres
 from cluster.roaming import Alternating, Raw, Told, events, replicas
 from support.gateways import odd, run, said, until
 
@@ -203,5 +204,29 @@ def test_the_list_grows_for_a_client_that_listens_elsewhere(address: str) -> Non
                 found = await raw.call(b.url, "tool_search", 2, query="say a text back")
                 assert "one__echo" in json.dumps(found)
                 await Told(listening).message("notifications/tools/list_changed")
+
+    run(main)
+
+
+def test_what_was_found_elsewhere_is_listed_while_the_database_is_away(
+    postgres_alone: tuple[Postgres, str],
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        settings = {"strategy": "reveal", "enabled": "on"}
+        async with (
+            replicas(address, odd("one", "old"), settings=settings) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            session = await raw.open(a.url)
+            await raw.call(b.url, "tool_search", 1, query="say a text back")
+            await until(lambda: session in a.gateway.sessions)
+            await asyncio.to_thread(server.stop, "immediate")
+            listed = await raw.post(a.url, method="tools/list", id=2)
+            assert "one__echo" in [
+                tool["name"] for tool in events(listed.text)[-1]["result"]["tools"]
+            ]
 
     run(main)

@@ -120,6 +120,7 @@ class Speaker:
             headers = {"mcp-method": method}
             if "name" in params:
                 headers["mcp-name"] = params["name"]
+                headers["idempotency-key"] = f"{self._headers['toolfold-conversation']} {number}"
             params = {**params, "_meta": own}
         body = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         return await self._post(body, headers)

@@ -32,7 +32,7 @@ from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, ViewFolding, Views, foldings
 from toolfold.serve.doors import Door
 from toolfold.serve.mcp._bounded_results import bounded_result, limit_of
-from toolfold.serve.mcp._once import run_once
+from toolfold.serve.mcp._once import result_before, run_once
 from toolfold.serve.mcp._parking import Parking, is_continuation, may_ask
 from toolfold.serve.mcp._progress import ProgressReports
 from toolfold.serve.mcp._results import output_result, text_result
@@ -268,9 +268,13 @@ class Gateway:
         """
         try:
             with self.calls.entered():
-                return await self._called(caller, principal, params, remembers)
+                result = await self._called(caller, principal, params, remembers)
         except (StoppingError, StoppedError) as error:
-            return text_result(error.message, is_error=True)
+            result = text_result(error.message, is_error=True)
+        if result.get("isError") is not True:
+            return result
+        # What cannot be run here now may have run before, here or at another replica.
+        return await result_before(caller) or result
 
     async def _called(
         self, caller: Caller, principal: Principal, params: Mapping[str, Json], remembers: bool
@@ -305,7 +309,7 @@ class Gateway:
         if view.reveals and after.revealed != before.revealed:
             self.news.revealed(caller.key)
             if self.roaming is not None:
-                self.roaming.has_revealed(caller.key)
+                self.roaming.has_revealed(caller.key, principal.tenant)
         return text_result(resolved.text, is_error=resolved.is_error)
 
     async def _invoke(

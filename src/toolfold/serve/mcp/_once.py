@@ -8,13 +8,22 @@ from typing import Protocol, runtime_checkable
 from toolfold.sources.mcp.relay import Caller
 from toolfold.tool import Json, Tool
 
-__all__ = ["ARRIVED", "Once", "run_once"]
+__all__ = ["ARRIVED", "RepeatableCall", "result_before", "run_once"]
 
 ARRIVED = "toolfold.arrived"
 """Where the door writes into an ASGI scope when a request came in, by the monotonic clock."""
 
-Once = Callable[[Callable[[], Awaitable[dict[str, Json]]]], Awaitable[dict[str, Json]]]
-"""Makes a call, or returns what it came to when it was made before."""
+
+class RepeatableCall(Protocol):
+    """A call that its client may send once more, and that must not run once more."""
+
+    async def once(self, work: Callable[[], Awaitable[dict[str, Json]]]) -> dict[str, Json]:
+        """Make the call, or return what it came to when it was made before."""
+        ...
+
+    async def result_before(self) -> dict[str, Json] | None:
+        """Return what it came to when it was made before; None where it was not."""
+        ...
 
 
 @runtime_checkable
@@ -22,7 +31,7 @@ class _Repeatable(Protocol):
     """A request that its client may send once more."""
 
     @property
-    def once(self) -> Once | None:
+    def repeatable(self) -> RepeatableCall | None:
         """Keeps it from running twice; None where nobody does."""
         ...
 
@@ -32,5 +41,15 @@ async def run_once(
 ) -> dict[str, Json]:
     """Make a call, unless it was made before and twice is worse than once."""
     is_harmless = tool.is_read_only or tool.annotations.get("idempotentHint") is True
-    once = caller.once if isinstance(caller, _Repeatable) else None
-    return await (work() if once is None or is_harmless else once(work))
+    call = _repeatable(caller)
+    return await (work() if call is None or is_harmless else call.once(work))
+
+
+async def result_before(caller: Caller) -> dict[str, Json] | None:
+    """Return what a call came to that nobody can run here now, where it was made before."""
+    call = _repeatable(caller)
+    return None if call is None else await call.result_before()
+
+
+def _repeatable(caller: Caller) -> RepeatableCall | None:
+    return caller.repeatable if isinstance(caller, _Repeatable) else None

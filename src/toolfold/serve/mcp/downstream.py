@@ -51,7 +51,7 @@ from pydantic import BaseModel, ValidationError
 from toolfold import prompts
 from toolfold.serve.gateway import Gateway
 from toolfold.serve.http.conversations import HttpConversation, conversation_of
-from toolfold.serve.mcp._once import ARRIVED, Once
+from toolfold.serve.mcp._once import ARRIVED, RepeatableCall
 from toolfold.serve.mcp._param_headers import check_headers, speaks_of_arguments
 from toolfold.serve.mcp.client_channels import SessionChannel, StreamChannel, ask, tell
 from toolfold.serve.mcp.connected_clients import LEVELS, ConnectedClient, ListKind, reaches
@@ -103,7 +103,7 @@ class ClientRequest:
         shared = client is None and context.request is not None
         self.origin = f"{key} {next(_requests)}" if shared else key
         self.owner = principal.whose
-        self.once: Once | None = None
+        self.repeatable: RepeatableCall | None = None
         meta = self.params.get("_meta")
         self._meta: Params = meta if is_object(meta) else {}
 
@@ -318,7 +318,7 @@ class Downstream:
             )
             check_headers(exchange.params, headers, tools)
         if self._gateway.roaming is not None:
-            exchange.once = self._gateway.roaming.once(exchange)
+            exchange.repeatable = self._gateway.roaming.repeatable(exchange)
         return await self._gateway.call_tool(
             exchange, exchange.principal, exchange.params, remembers=exchange.remembers
         )

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -37,7 +38,7 @@ from toolfold.store.postgres.replicas import ReplicaGoneError, Replicas
 from toolfold.store.store import StoreAwayError
 from toolfold.tool import Json, is_object
 
-__all__ = ["CallJournal"]
+__all__ = ["CallJournal", "JournaledCall"]
 
 _log = logging.getLogger(__name__)
 
@@ -124,6 +125,21 @@ class CallJournal:
             if not is_written:
                 self._soon(self._end_after(beginning, key, outcome))
 
+    async def result(
+        self, session: str, request: Json, params: Mapping[str, Json]
+    ) -> dict[str, Json] | None:
+        """Return what a call came to when it was made before; None where it was not.
+
+        Raises:
+            MCPError: The call failed as one of the protocol.
+        """
+        key = _key(session, request)
+        with suppress(StoreAwayError):
+            found = await asyncio.to_thread(self._rows.find, *key, _digest(params))
+            if found is not None:
+                return _taken(await self._known(key, found))
+        return None
+
     async def outcome(self, session: str, stream: str) -> JSONRPCMessage | None:
         """Return what a request came to whose replica is gone; None where it was no such call."""
         from toolfold.serve.replica.session_mail import request_id
@@ -200,6 +216,32 @@ class CallJournal:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+@dataclass(slots=True)
+class JournaledCall:
+    """One call of a client, which may have been made before."""
+
+    journal: CallJournal
+    session: str
+    """The client's session."""
+    request: Json
+    """What the client calls the request."""
+    params: Mapping[str, Json]
+    arrived: float
+    """When it came in, by the monotonic clock."""
+    _is_begun: bool = field(default=False, init=False)
+
+    async def once(self, work: Callable[[], Awaitable[dict[str, Json]]]) -> dict[str, Json]:
+        """Make the call, or return what it came to when it was made before."""
+        self._is_begun = True
+        return await self.journal.once(self.session, self.request, self.params, self.arrived, work)
+
+    async def result_before(self) -> dict[str, Json] | None:
+        """Return what it came to when it was made before; None where `once` was asked already."""
+        if self._is_begun:
+            return None
+        return await self.journal.result(self.session, self.request, self.params)
 
 
 def _key(session: str, request: Json) -> _Key:

@@ -16,7 +16,6 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.middleware.bearer_auth import authorization_context
@@ -34,7 +33,7 @@ from toolfold.serve.http.rate_limit import Message, Receive
 from toolfold.serve.http.request_headers import headers_of
 from toolfold.serve.mcp._once import ARRIVED
 from toolfold.serve.principals import principal_of
-from toolfold.serve.replica.call_journal import CallJournal
+from toolfold.serve.replica.call_journal import CallJournal, JournaledCall
 from toolfold.serve.replica.http_messages import (
     answer,
     body_of,
@@ -54,7 +53,6 @@ from toolfold.store.store import StoreAwayError
 
 if TYPE_CHECKING:
     from toolfold.serve.gateway import Gateway
-    from toolfold.serve.mcp._once import Once
     from toolfold.serve.mcp.connected_clients import ConnectedClient
     from toolfold.serve.mcp.downstream import ClientRequest
     from toolfold.serve.replica.membership import Membership
@@ -62,6 +60,9 @@ if TYPE_CHECKING:
 __all__ = ["RoamingSessions"]
 
 _log = logging.getLogger(__name__)
+
+IDEMPOTENCY_KEY = "idempotency-key"
+"""The header in which a client without a session names a call that it may send once more."""
 
 PACE = 5.0
 """How often the rows of sessions in use are touched, in seconds."""
@@ -435,8 +436,10 @@ class RoamingSessions(ResumableSessions):
         """What a client wants to be told was changed elsewhere."""
         await self._wishes.changed(session)
 
-    def revealed(self, session: str) -> None:
-        """A conversation's list has grown elsewhere."""
+    async def revealed(self, session: str, tenant: str) -> None:
+        """A conversation's list has grown elsewhere: here it is known before it is asked for."""
+        if session in self._copies:
+            await self._gateway.sessions.begun(session, tenant)
         self._gateway.news.revealed(session)
 
     # ---- what the gateway tells
@@ -459,18 +462,23 @@ class RoamingSessions(ResumableSessions):
         asker: Any = connection.outbound
         asker._next_id = first_request_id(self._replica)
 
-    def once(self, request: ClientRequest) -> Once | None:
-        """Return what keeps a client's call from running twice; None outside of sessions."""
-        if request.key not in self._copies:
-            return None
-        return partial(
-            self.journal.once, request.key, request.request_id, request.params, request.arrived
-        )
+    def repeatable(self, request: ClientRequest) -> JournaledCall | None:
+        """Return what keeps a client's call from running twice; None where it has no name.
 
-    def has_revealed(self, session: str) -> None:
+        In a session that is its id; outside of one it is what the client itself calls it.
+        """
+        session, name = request.key, request.request_id
+        if session not in self._copies:
+            name = (request.headers or {}).get(IDEMPOTENCY_KEY)
+            if name is None:
+                return None
+            session = compact(["", request.principal.name, request.principal.profile])
+        return JournaledCall(self.journal, session, name, request.params, request.arrived)
+
+    def has_revealed(self, session: str, tenant: str) -> None:
         """A conversation's list has grown here."""
         if session in self._copies:
-            self._mail.reveal(session)
+            self._mail.reveal(session, tenant)
 
 
 def _owner(scope: AsgiScope) -> str:

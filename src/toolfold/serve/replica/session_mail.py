@@ -64,7 +64,7 @@ class HeldSessions(Protocol):
         """What a client wants to be told was changed elsewhere."""
         ...
 
-    def revealed(self, session: str) -> None:
+    async def revealed(self, session: str, tenant: str) -> None:
         """A conversation's list has grown elsewhere."""
         ...
 
@@ -137,9 +137,9 @@ class SessionMail:
         """Tell the others that a client wants to be told other things."""
         self.soon(self._tell_all("session.wished", {"session": session}))
 
-    def reveal(self, session: str) -> None:
+    def reveal(self, session: str, tenant: str) -> None:
         """Tell the others that a conversation's list has grown."""
-        self.soon(self._tell_all("session.revealed", {"session": session}))
+        self.soon(self._tell_all("session.revealed", {"session": session, "tenant": tenant}))
 
     async def _tell_all(self, verb: str, content: Json) -> None:
         with suppress(StoreAwayError, NotJsonError):
@@ -239,7 +239,7 @@ class SessionMail:
         return None
 
     async def _revealed(self, content: Json) -> Json:
-        self._held.revealed(content["session"])
+        await self._held.revealed(content["session"], content["tenant"])
         return None
 
 

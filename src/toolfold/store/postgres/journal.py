@@ -80,13 +80,22 @@ class JournalRows:
                 (outcome, self._tenant, session, request, replica),
             )
 
-    def find(self, session: str, request: bytes) -> JournalEntry | None:
-        """Return what is known of a call."""
+    def find(
+        self, session: str, request: bytes, digest: bytes | None = None
+    ) -> JournalEntry | None:
+        """Return what is known of a call.
+
+        Args:
+            session: The client's session.
+            request: Names the client's request in it.
+            digest: Names what was asked; None takes whatever it was.
+        """
         with self._database.transaction(reads_only=True) as connection:
             row = connection.execute(
                 "select replica, outcome from toolfold.journal"
-                " where tenant = %s and session = %s and request = %s",
-                (self._tenant, session, request),
+                " where tenant = %s and session = %s and request = %s"
+                " and digest = coalesce(%s, digest)",
+                (self._tenant, session, request, digest),
             ).fetchone()
         return None if row is None else _entry(row)
 
