@@ -21,7 +21,7 @@ from toolfold.serve.mcp import _parking as parking
 from toolfold.serve.principals import Principal, TokenTable
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust
-from toolfold.sources.mcp import lifecycle, reached_here
+from toolfold.sources.mcp import _restart_pauses, reached_here
 from toolfold.sources.mcp._manifests import Manifests
 from toolfold.sources.mcp.server import Server
 
@@ -320,7 +320,7 @@ def test_a_server_that_hangs_is_tried_less_and_less(monkeypatch: pytest.MonkeyPa
         starts.append(asyncio.get_running_loop().time())
         return await start(server)
 
-    monkeypatch.setattr(lifecycle, "HEALTHY_AFTER", 0.1)
+    monkeypatch.setattr(_restart_pauses, "HEALTHY_AFTER", 0.1)
     monkeypatch.setattr(reached_here, "start", counted)
 
     async def main() -> None:

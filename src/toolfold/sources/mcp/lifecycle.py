@@ -13,7 +13,6 @@ import contextvars
 import hashlib
 import logging
 import math
-import random
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from mcp.shared.exceptions import MCPError
 
 from toolfold.absent import AbsentSource
+from toolfold.sources.mcp._restart_pauses import RestartPauses
 from toolfold.sources.mcp._server_errors import ServerDownError, SignInError
 from toolfold.sources.mcp._server_words import ServerWords
 from toolfold.sources.mcp._tasks import heard
@@ -48,11 +48,6 @@ LISTS: Mapping[ListedKind, tuple[str, str, str]] = {
 }
 """By kind: the method, the key of the entries, the capability."""
 
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 60.0
-HEALTHY_AFTER = 10.0
-"""A server that lived so many seconds starts again with the first pause."""
-
 SIGN_IN_SECONDS = 300.0
 
 REFRESH_PAUSE = 1.0
@@ -63,7 +58,6 @@ PARTING = 5.0
 
 _NEXT_LIFE = 10.0
 _SOON = 2.0
-_CHANCE = random.Random()  # of its own: the program's is left as it is
 """A call waits for a server that is tried again within so many seconds."""
 
 _COALESCE = 0.05
@@ -352,7 +346,7 @@ class Lifecycle:
             return
         if self._lazy:
             await self._wanted.wait()
-        pause = FIRST_PAUSE
+        pauses = RestartPauses()
         while True:
             # One that cannot start is reported once, not at every try.
             quietly = self.state == "failed" or self._is_anew
@@ -376,16 +370,14 @@ class Lifecycle:
                 continue
             if self.placement is not None:  # where it cannot run here, another may try
                 await self.placement.let_go()
-            if self._was_ready and (self._is_elsewhere or time.monotonic() - began > HEALTHY_AFTER):
-                pause = FIRST_PAUSE
+            lived = time.monotonic() - began if self._was_ready else 0.0
+            wait = pauses.after(math.inf if lived and self._is_elsewhere else lived)
             said = f": {self.words.last}" if self.words.last else ""
             reason = self.words.shown(f"{cause}{said}")
-            _log.debug("server %s: %s; trying again in about %.1f s", self.name, reason, pause)
-            wait = pause * _CHANCE.uniform(0.5, 1.0)
+            _log.debug("server %s: %s; trying again in %.1f s", self.name, reason, wait)
             self._next_try = time.monotonic() + wait
             self._move("failed", reason, self.words.shown(cause))
             await asyncio.sleep(wait)
-            pause = min(pause * 2, LONGEST_PAUSE)
             self.restarts += self._was_ready
 
     async def _live(self) -> str | None:
