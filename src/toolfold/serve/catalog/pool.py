@@ -22,6 +22,7 @@ from toolfold.serve.catalog._call_room import CallRoom
 from toolfold.serve.catalog.kept_names import KeptNames
 from toolfold.serve.catalog.server_set import Changed, ServerSet, check_names, taken_out
 from toolfold.serve.catalog.stock import Route, Stock, merged
+from toolfold.serve.trust.trusted_api import TrustedApi
 from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource
@@ -312,11 +313,17 @@ class Pool:
         shared = self.upstreams.get(source.name)
         return shared is None or all(own.name != tool for own in shared.tools())
 
-    def judge_again(self, servers: Sequence[str]) -> None:
-        """Read servers' lists anew, because a person has approved something."""
-        for name in servers:
-            self.upstreams[name].read_anew()
-        self._tell("tools", *servers)
+    async def judge_again(self, names: Collection[str]) -> None:
+        """Judge the lists of sources anew, because a person has decided; it holds on return."""
+        every = {**self.upstreams, **self._others}
+        judged = [every[name] for name in names if name in every]
+        for source in judged:
+            if isinstance(source, McpSource | TrustedApi):
+                source.judge_again()
+        # Approvals may be asked of a database.
+        await asyncio.to_thread(lambda: [source.tools() for source in judged])
+        self._merge()
+        self._tell("tools", *(source.name for source in judged))
 
     # ---- whom to ask
 

@@ -257,8 +257,8 @@ class McpSource(Source):
         records = self.lists.get("tools")
         return () if records is None else self._tools.read(records)
 
-    def read_anew(self) -> None:
-        """Read the list once more, because a person has approved something."""
+    def judge_again(self) -> None:
+        """Judge the list anew when it is next asked for, because a person has decided."""
         self._tools.forget()
 
     def route(self, tool: str) -> Route:
