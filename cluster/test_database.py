@@ -20,7 +20,7 @@ from toolfold.store.postgres.database import POOL, Database
 from toolfold.store.postgres.documents import PostgresDocuments
 from toolfold.store.store import StoreAwayError
 
-_LEDGER = Path(__file__).resolve().parent / "servers" / "ledger.py"
+_SERVERS = Path(__file__).resolve().parent / "servers"
 
 _HOLDER = """
 import sys, threading
@@ -113,7 +113,7 @@ def test_calls_go_on_while_the_database_stands_still(
     postgres_alone: tuple[Postgres, str], tmp_path: Path
 ) -> None:
     server, address = postgres_alone
-    arguments = ["-S", "-E", str(_LEDGER), "stock", str(tmp_path / "ledger.jsonl")]
+    arguments = ["-S", "-E", str(_SERVERS / "ledger.py"), "stock", str(tmp_path / "ledger.jsonl")]
     servers = {"stock": {"command": sys.executable, "args": arguments}}
     with Replica(tmp_path, "one", address, servers) as replica:
         session = replica.session()
@@ -130,6 +130,26 @@ def test_calls_go_on_while_the_database_stands_still(
                 assert said == f"stock write_0 me {number}"
             assert time.monotonic() - began < 2
             assert replica.said("may run twice")
+
+
+def test_nobody_waits_for_a_changed_list_to_be_judged_while_the_database_stands_still(
+    postgres_alone: tuple[Postgres, str], tmp_path: Path
+) -> None:
+    server, address = postgres_alone
+    arguments = ["-S", "-E", str(_SERVERS / "fickle.py")]
+    servers = {"fickle": {"command": sys.executable, "args": arguments}}
+    with Replica(tmp_path, "one", address, servers, trust="changes") as replica:
+        session = replica.session()
+        longest = 0.0
+        with server.standing_still():
+            end = time.monotonic() + 20
+            while not replica.said("new and changed tools wait"):
+                began = time.monotonic()
+                assert began < end
+                session.ask("ping")
+                longest = max(longest, time.monotonic() - began)
+
+    assert longest < 1.5
 
 
 def _read(documents: PostgresDocuments, name: str) -> bytes | None:

@@ -58,6 +58,11 @@ class TrustedApi(Source):
                 self._admitted = sifted.admitted
             return self._admitted
 
+    @property
+    def is_read(self) -> bool:
+        """Whether to ask for the tools costs nothing."""
+        return self._listed is self.api.tools() and not self._reading.locked()
+
     def _tell(self, waiting: int) -> None:
         if waiting and waiting != self.waiting:
             wait = "1 tool waits" if waiting == 1 else f"{waiting:,} tools wait"

@@ -59,6 +59,10 @@ class ToolList:
                     self._tools = ()
             return self._tools
 
+    def has_read(self, records: Sequence[Json]) -> bool:
+        """Whether a list was read already."""
+        return self._records is records and not self._reading.locked()
+
     def forget(self) -> None:
         """Read the list anew when it is next asked for."""
         self._records = None
