@@ -8,8 +8,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -108,14 +108,27 @@ class Postgres:
 
     def kill(self) -> None:
         """Kill it as a power cut would, and wait until its last process has gone."""
-        pid = int((self.data / "postmaster.pid").read_text().split()[0])
-        children = _children(pid)
-        for own in (pid, *children):
-            with suppress(ProcessLookupError):
-                os.kill(own, signal.SIGKILL)
+        pids = self._signal(signal.SIGKILL)
         deadline = time.monotonic() + 10
-        while any(_runs(own) for own in (pid, *children)) and time.monotonic() < deadline:
+        while any(map(_runs, pids)) and time.monotonic() < deadline:
             time.sleep(0.05)
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """Have it do nothing, as on a disk that is stuck: its host answers, it does not."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> tuple[int, ...]:
+        pid = int((self.data / "postmaster.pid").read_text().split()[0])
+        pids = (pid, *_children(pid))
+        for own in pids:
+            with suppress(ProcessLookupError):
+                os.kill(own, number)
+        return pids
 
     def promote(self) -> None:
         """Have a standby take writes from now on, and wait until it does."""

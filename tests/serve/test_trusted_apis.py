@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from support.apis import Answers, document, operation, source_of
+from support.controlled import Controlled
 from support.gateways import client, gateway, run, said, until
 from toolfold.cli import main as command
 from toolfold.config import GatewayConfig, ServeSettings, sources_of
@@ -82,6 +83,22 @@ def test_with_all_new_operations_wait_until_they_are_approved(tmp_path: Path) ->
     run(main)
 
 
+def test_an_operation_that_is_approved_at_a_gateway_can_be_used_when_that_returns(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        trust = trusting(tmp_path, "all")
+        async with gateway(sources=[source_of(pets())], trust=trust) as made, client(made) as c:
+            assert (await c.call_tool("api__show", {"id": "7"})).is_error
+            control = Controlled(made)
+            [waiting] = (await control.ask("trust.pending"))["servers"]
+            await control.ask("trust.approve", server="api", digest=waiting["digest"])
+            answered = await c.call_tool("api__show", {"id": "7"})
+            assert (said(answered), answered.is_error) == ("{}", False)
+
+    run(main)
+
+
 def test_a_document_that_changes_while_it_runs_takes_its_operation_away_until_it_is_approved(
     tmp_path: Path,
 ) -> None:
@@ -106,8 +123,7 @@ def test_a_document_that_changes_while_it_runs_takes_its_operation_away_until_it
             approved = CliRunner().invoke(command, ["trust", "approve", "--all", "--yes", *store])
             assert approved.exit_code == 0, approved.output
             assert trust.is_stale("api")
-            made.others.judge_again(trust)
-            await until(lambda: len(made.pool.stock.tools) == 2)
+            await made.pool.judge_again(["api"])
             again = await session.call_tool("api__show", {"id": "7"})
 
         assert (said(worked), worked.is_error) == ("{}", False)

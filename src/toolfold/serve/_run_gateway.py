@@ -346,10 +346,9 @@ async def _look(gateway: Gateway, trust: Trust, decided: asyncio.Event) -> None:
             async with asyncio.timeout(TRUST_LOOKS):
                 await decided.wait()
         decided.clear()
-        stale = await asyncio.to_thread(_stale, trust, list(gateway.pool.upstreams))
+        stale = await asyncio.to_thread(_stale, trust, gateway.pool.names)
         if stale:
-            gateway.pool.judge_again(stale)
-        gateway.others.judge_again(trust)
+            await gateway.pool.judge_again(stale)
 
 
 def _stale(trust: Trust, names: Sequence[str]) -> list[str]:

@@ -317,15 +317,12 @@ class SharedCatalog:
     @contextmanager
     def _changing(self) -> Generator[Connection[Any]]:
         """Open a transaction that changes the catalog, and tell the others when it is done."""
-        with self._transaction() as connection:
-            connection.execute(
-                "select set_config('statement_timeout', %s, true)", (f"{PUSH_TIMEOUT * 1000:.0f}",)
-            )
+        with self._transaction(seconds=PUSH_TIMEOUT) as connection:
             yield connection
             connection.execute("select pg_notify(%s, %s)", (CHANNEL, self._tenant))
 
-    def _transaction(self, *, reads_only: bool = False) -> AbstractContextManager[Connection[Any]]:
-        return self._database.transaction(reads_only=reads_only, tenant=self._tenant)
+    def _transaction(self, **how: Any) -> AbstractContextManager[Connection[Any]]:
+        return self._database.transaction(tenant=self._tenant, **how)
 
 
 def _batch(

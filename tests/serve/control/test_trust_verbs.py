@@ -38,23 +38,6 @@ async def names(c: Any) -> set[str]:
     return {tool.name for tool in (await c.list_tools()).tools}
 
 
-async def served(c: Any, name: str) -> None:
-    listed: set[str] = set()
-
-    async def there() -> bool:
-        nonlocal listed
-        listed = await names(c)
-        return name in listed
-
-    for _ in range(100):
-        if await there():
-            return
-        import asyncio
-
-        await asyncio.sleep(0.05)
-    raise AssertionError(listed)
-
-
 def test_what_waits_is_told_with_the_difference_and_served_once_it_is_approved(
     tmp_path: Path,
 ) -> None:
@@ -79,7 +62,7 @@ def test_what_waits_is_told_with_the_difference_and_served_once_it_is_approved(
                 "trust.approve", server="one", tool="one__echo", fingerprint=tool["fingerprint"]
             )
             assert done == {"server": "one", "approved": ["one__echo"]}
-            await served(c, "one__echo")
+            assert await names(c) == {"one__echo", "one__pid"}
             assert (await control.ask("trust.pending"))["count"] == 0
 
     run(main, 90)
@@ -111,7 +94,7 @@ def test_what_changed_since_it_was_seen_is_not_approved(tmp_path: Path) -> None:
             [server] = (await control.ask("trust.pending", server="one"))["servers"]
             done = await control.ask("trust.approve", server="one", digest=server["digest"])
             assert done["approved"] == ["one__echo"]
-            await served(c, "one__echo")
+            assert await names(c) == {"one__echo", "one__pid"}
 
     run(main, 90)
 

@@ -114,12 +114,6 @@ class OtherSources(Sources):
                 self._held[source] = _Held(source)
         return self.all
 
-    def judge_again(self, trust: Trust) -> None:
-        """Judge the operations of those APIs anew of which a person has approved something."""
-        for api in self._apis:
-            if trust.is_stale(api.name):
-                api.judge_again()
-
     @property
     def waiting(self) -> int:
         """How many operations wait for a person."""

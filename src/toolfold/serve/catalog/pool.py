@@ -22,6 +22,7 @@ from toolfold.serve.catalog._call_room import CallRoom
 from toolfold.serve.catalog.kept_names import KeptNames
 from toolfold.serve.catalog.server_set import Changed, ServerSet, check_names, taken_out
 from toolfold.serve.catalog.stock import Route, Stock, merged
+from toolfold.serve.trust.trusted_api import TrustedApi
 from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource
@@ -104,7 +105,7 @@ class Pool:
         self.on_listed: Callable[[frozenset[str]], None] = _nobody
         """Told whose tools may have changed, once they are merged."""
         self._changed: dict[ListedKind, set[str]] = {}
-        self._telling: asyncio.TimerHandle | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._began = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -155,7 +156,7 @@ class Pool:
             self._unlisten.popitem()[1]()
         if self._telling is not None:
             self._telling.cancel()
-            self._save(self._changed)
+            await self._save(self._changed)
         await self.servers.stop()
 
     async def settled(self, seconds: float = 0.0) -> None:
@@ -296,27 +297,43 @@ class Pool:
             raise taken_out(name)
         if upstream is not None and "tools" not in upstream.lists:
             await upstream.lifecycle.ready()
-        if "tools" in self._changed:
+        if self._telling is not None:
+            await self._judge(self._judged([name]))
             self._merge()
 
     def is_quarantined(self, server: str) -> bool:
         """Whether all that a server offers waits: not one of its tools is approved."""
         return bool(self._quarantined.get(server)) and not self._served.get(server)
 
-    def is_held_back(self, source: McpSource, tool: str) -> bool:
+    async def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""
         if self._trust is None:
             return False
-        if "tools" in self._changed:
-            self._merge()
         shared = self.upstreams.get(source.name)
-        return shared is None or all(own.name != tool for own in shared.tools())
+        if shared is None:
+            return True
+        await self._judge([shared])
+        return all(own.name != tool for own in shared.tools())
 
-    def judge_again(self, servers: Sequence[str]) -> None:
-        """Read servers' lists anew, because a person has approved something."""
-        for name in servers:
-            self.upstreams[name].read_anew()
-        self._tell("tools", *servers)
+    async def judge_again(self, names: Collection[str]) -> None:
+        """Judge the lists of sources anew, because a person has decided; it holds on return."""
+        judged = self._judged(names)
+        for source in judged:
+            source.judge_again()
+        await self._judge(judged)
+        self._merge()
+        self._tell("tools", *names)
+
+    def _judged(self, names: Collection[str]) -> list[McpSource | TrustedApi]:
+        """Return those of some sources of which a person may have to approve something."""
+        every = (*self.upstreams.values(), *self._others.values())
+        known = [source for source in every if isinstance(source, McpSource | TrustedApi)]
+        return [source for source in known if source.name in names]
+
+    async def _judge(self, sources: Sequence[McpSource | TrustedApi]) -> None:
+        """Read lists that are new, off the loop: a database may have to be asked about them."""
+        if not all(source.is_read for source in sources):
+            await asyncio.to_thread(lambda: [source.tools() for source in sources])
 
     # ---- whom to ask
 
@@ -456,12 +473,24 @@ class Pool:
         if kind == "tools" and not self._settled.is_set():
             self._merge()
         if self._telling is None:
-            self._telling = asyncio.get_running_loop().call_later(QUIET, self._tell_now)
+            self._telling = asyncio.create_task(self._tell_soon(), name="changed lists")
 
-    def _tell_now(self) -> None:
-        self._telling = None
-        changed, self._changed = self._changed, {}
-        self._save(changed)
+    async def _tell_soon(self) -> None:
+        """Take up what has changed, until nothing more has: one after the other."""
+        try:
+            while self._changed:
+                await asyncio.sleep(QUIET)
+                await self._judge(self._judged(self._changed.get("tools", ())))
+                changed, self._changed = self._changed, {}
+                self._tell_now(changed)
+                # Once for all that was gathered: a server may say a thousand times that it changed.
+                await self._save(changed)
+        except Exception:
+            _log.exception("what changed could not be taken up")
+        finally:
+            self._telling = None
+
+    def _tell_now(self, changed: Mapping[ListedKind, set[str]]) -> None:
         if "tools" in changed:
             self._merge()
             for name in changed["tools"] & self.upstreams.keys():
@@ -470,12 +499,14 @@ class Pool:
         servers = frozenset(name for names in changed.values() for name in names)
         self.on_change(frozenset(changed), servers)
 
-    def _save(self, changed: Mapping[ListedKind, set[str]]) -> None:
-        # Once for all that was gathered: a server may say thousands of times that it changed.
-        if self._manifests is not None:
-            named = {name for names in changed.values() for name in names}
-            for name in sorted(named & self.upstreams.keys()):
-                self._manifests.save(self.upstreams[name].server, self.upstreams[name].lists)
+    async def _save(self, changed: Mapping[ListedKind, set[str]]) -> None:
+        manifests = self._manifests
+        if manifests is None:
+            return
+        named = {name for names in changed.values() for name in names}
+        sources = [self.upstreams[name] for name in sorted(named & self.upstreams.keys())]
+        lists = [(source.server, dict(source.lists)) for source in sources]
+        await asyncio.to_thread(lambda: [manifests.save(*own) for own in lists])
 
     def resource_updated(self, source: McpSource, uri: str) -> None:
         """A resource that somebody subscribed to changed."""

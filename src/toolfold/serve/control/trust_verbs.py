@@ -108,8 +108,7 @@ class TrustVerbs:
         except ControlError as error:
             self._changes.note(verb, tool or server, error.message, refused=True)
             raise
-        if server in self._gateway.pool.upstreams:
-            self._gateway.pool.judge_again([server])
+        await self._gateway.pool.judge_again([server])
         for name in decided:
             self._changes.note(verb, name, f"as {seen[:12]}" if tool else "")
         return {"server": server, how: decided}

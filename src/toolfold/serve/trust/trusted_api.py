@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from toolfold import prompts
 from toolfold.absent import AbsentSource
-from toolfold.sources._listeners import Listeners
 from toolfold.sources.calls import CallContext, Output
 from toolfold.sources.openapi.openapi_source import OpenAPISource
 from toolfold.sources.openapi.operation import Operation
@@ -41,20 +41,27 @@ class TrustedApi(Source):
         self._trust = trust
         self._listed: tuple[Tool, ...] | None = None
         self._admitted: tuple[Tool, ...] = ()
-        self._listeners = Listeners()
+        self._reading = Lock()
         self.waiting = 0
         """How many of its tools wait for a person."""
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools that need not wait, judged anew where the list is another."""
-        listed = self.api.tools()
-        if listed is not self._listed:
-            operations = self.api.operations
-            requests = {name: request_content(each) for name, each in operations.items()}
-            sifted = self._trust.sift(self.name, listed, requests)
-            self._tell(len(sifted.quarantined))
-            self._listed, self._admitted = listed, sifted.admitted
-        return self._admitted
+        with self._reading:
+            listed = self.api.tools()
+            if listed is not self._listed:
+                self._listed = listed  # who decides meanwhile has it judged once more
+                operations = self.api.operations
+                requests = {name: request_content(each) for name, each in operations.items()}
+                sifted = self._trust.sift(self.name, listed, requests)
+                self._tell(len(sifted.quarantined))
+                self._admitted = sifted.admitted
+            return self._admitted
+
+    @property
+    def is_read(self) -> bool:
+        """Whether to ask for the tools costs nothing."""
+        return self._listed is self.api.tools() and not self._reading.locked()
 
     def _tell(self, waiting: int) -> None:
         if waiting and waiting != self.waiting:
@@ -63,9 +70,8 @@ class TrustedApi(Source):
         self.waiting = waiting
 
     def judge_again(self) -> None:
-        """Judge the list anew, because a person has approved something."""
+        """Judge the list anew when it is next asked for, because a person has decided."""
         self._listed = None
-        self._listeners.tell()
 
     async def call(self, tool: Tool, arguments: Mapping[str, Json], context: CallContext) -> Any:
         """Send a call to the API, if the tool does not wait by now."""
@@ -83,13 +89,7 @@ class TrustedApi(Source):
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have a listener called when the tools have changed; return what ends that."""
-        ends = (self.api.on_change(listener), self._listeners.add(listener))
-
-        def end() -> None:
-            for each in ends:
-                each()
-
-        return end
+        return self.api.on_change(listener)
 
     async def __aenter__(self) -> Self:
         await self.api.__aenter__()

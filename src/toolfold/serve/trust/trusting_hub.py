@@ -88,6 +88,6 @@ class TrustingHub(Alone):
         self._apis.append(TrustedApi(api, self._trust))
         return self._apis[-1]
 
-    def is_held_back(self, source: McpSource, tool: str) -> bool:
+    async def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""
         return tool in self._held.get(source.name, ())

@@ -116,6 +116,6 @@ class OlderLineHub:
         """Admit all tools: nobody sees this list."""
         return tools
 
-    def is_held_back(self, source: McpSource, tool: str) -> bool:
+    async def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool waits for a person by now."""
-        return self._hub.is_held_back(source, tool)
+        return await self._hub.is_held_back(source, tool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
 
 from toolfold.invisible import shown_tool
 from toolfold.scope import name_is_denied, name_matches
@@ -21,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ToolList:
-    """What a server lists, read once for each list that comes.
+    """What a server lists, read once for each list that comes. Safe to read in any thread.
 
     Args:
         server: Whose tools they are; its own `allow` and `deny` hold.
@@ -38,6 +39,7 @@ class ToolList:
         self._server = server
         self._admitted = admitted
         self._limit = limit
+        self._reading = Lock()
         self._records: Sequence[Json] | None = None
         self._tools: tuple[Tool, ...] = ()
         self._routes: dict[str, Route] = {}
@@ -46,15 +48,20 @@ class ToolList:
 
     def read(self, records: Sequence[Json]) -> tuple[Tool, ...]:
         """Return the tools of a list; one that cannot be read takes nobody else's with it."""
-        if self._records is not records:
-            self._records = records
-            try:
-                self._tools = self._read(records)
-            except Exception:
-                name = self._server.name
-                _log.exception("server %s: its tools cannot be read, and are left out", name)
-                self._tools = ()
-        return self._tools
+        with self._reading:
+            if self._records is not records:
+                self._records = records  # who decides meanwhile has it read once more
+                try:
+                    self._tools = self._read(records)
+                except Exception:
+                    name = self._server.name
+                    _log.exception("server %s: its tools cannot be read, and are left out", name)
+                    self._tools = ()
+            return self._tools
+
+    def has_read(self, records: Sequence[Json]) -> bool:
+        """Whether a list was read already."""
+        return self._records is records and not self._reading.locked()
 
     def forget(self) -> None:
         """Read the list anew when it is next asked for."""

@@ -49,7 +49,7 @@ class Hub(Protocol):
         """Return those of a server's tools that a person need not look at first."""
         ...
 
-    def is_held_back(self, source: McpSource, tool: str) -> bool:
+    async def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Whether a tool that was there a moment ago waits for a person by now."""
         ...
 
@@ -87,7 +87,7 @@ class Alone:
         """Admit all tools."""
         return tools
 
-    def is_held_back(self, source: McpSource, tool: str) -> bool:
+    async def is_held_back(self, source: McpSource, tool: str) -> bool:
         """Hold nothing back."""
         return False
 

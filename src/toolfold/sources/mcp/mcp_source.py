@@ -257,8 +257,14 @@ class McpSource(Source):
         records = self.lists.get("tools")
         return () if records is None else self._tools.read(records)
 
-    def read_anew(self) -> None:
-        """Read the list once more, because a person has approved something."""
+    @property
+    def is_read(self) -> bool:
+        """Whether to ask for the tools costs nothing."""
+        records = self.lists.get("tools")
+        return records is None or self._tools.has_read(records)
+
+    def judge_again(self) -> None:
+        """Judge the list anew when it is next asked for, because a person has decided."""
         self._tools.forget()
 
     def route(self, tool: str) -> Route:
@@ -286,7 +292,7 @@ class McpSource(Source):
         relayed.clock = context.clock
         # A server that has just been started may list something else by now.
         await self._ready(context.clock)
-        if self._hub.is_held_back(self._shared, tool.name):
+        if await self._hub.is_held_back(self._shared, tool.name):
             return Refusal(prompts.HELD_BACK)
         route = self._shared.route(tool.name)
         shown = context.call.tool  # what the settings say of it counts

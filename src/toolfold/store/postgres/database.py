@@ -17,19 +17,28 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
+    from toolfold.store.postgres.bounded_connection import BoundedConnection
+
 __all__ = ["DEFAULT_TENANT", "Database", "owner_connection"]
 
 POOL = 8
 """How many connections a process has at most."""
 
 PATIENCE = 3
-"""How long a connection is waited for, in seconds."""
+"""How long a connection is waited for, and a word on one that was idle, in seconds."""
 
 LOOKS = 0.25
 """How often a database that is away is looked for, in seconds."""
 
 STATEMENT_TIMEOUT = 10.0
 """How long one statement may take, in seconds."""
+
+GRACE = 1.0
+"""How much longer than it may take an answer is waited for, in seconds."""
+
+LONGEST_PAUSE = 60.0
+"""How long a transaction may lie still at most, in seconds: what it holds others wait for, and
+whoever opened it may be paused, or out of reach."""
 
 _KEPT_ALIVE: dict[str, Any] = {
     "keepalives_idle": 2,
@@ -79,7 +88,7 @@ class Database:
         self._address = address
         self._timeout = statement_timeout
         self._pool_class = ConnectionPool
-        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._pool: ConnectionPool[BoundedConnection] | None = None
         self._opening = Lock()
         self._gone: StoreAwayError | None = None
 
@@ -107,25 +116,31 @@ class Database:
         Raises:
             StoreAwayError: The database is away, or is lost on the way.
         """
-        import psycopg
+        from psycopg import Error
+
+        from toolfold.store.postgres.bounded_connection import BoundedConnection
 
         try:
-            with psycopg.connect(
+            with BoundedConnection.connect(
                 self._address, autocommit=True, connect_timeout=PATIENCE, **_KEPT_ALIVE
             ) as connection:
+                connection.patience = PATIENCE
                 yield connection
-        except psycopg.Error as error:
+        except Error as error:
             raise self._away(error) from None
 
     def close(self) -> None:
         """Close the connections; the next transaction opens others."""
         self._close()
 
-    def _opened(self) -> ConnectionPool[Connection[Any]]:
+    def _opened(self) -> ConnectionPool[BoundedConnection]:
+        from toolfold.store.postgres.bounded_connection import BoundedConnection
+
         with self._opening:
             if self._pool is None:
                 self._pool = self._pool_class(
                     self._address,
+                    connection_class=BoundedConnection,
                     kwargs=dict(_KEPT_ALIVE),
                     min_size=1,
                     max_size=POOL,
@@ -136,10 +151,11 @@ class Database:
                 )
             return self._pool
 
-    def _checked(self, connection: Connection[Any]) -> None:
+    def _checked(self, connection: BoundedConnection) -> None:
         """See that a connection of the pool still works, and where not, that another would."""
         from psycopg import Error
 
+        connection.patience = PATIENCE
         try:
             self._pool_class.check_connection(connection)
         except Error:
@@ -159,13 +175,14 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, *, reads_only: bool = False, tenant: str | None = None
+        self, *, reads_only: bool = False, tenant: str | None = None, seconds: float | None = None
     ) -> Generator[Connection[Any]]:
         """Open a transaction that sees and writes one tenant's rows alone.
 
         Args:
             reads_only: Whether all of it is to see one state, and nothing is to change.
             tenant: Whose rows, where they are not this database's tenant's.
+            seconds: How long one statement may take, where that is not said of this database.
 
         Raises:
             StoreAwayError: The database is away.
@@ -177,18 +194,27 @@ class Database:
             raise _undone(StoreAwayError(gone.message, hint=gone.hint))
         connection = None
         is_whole = False
+        longest = self._timeout if seconds is None else seconds
         try:
             with self._opened().connection() as connection, connection.transaction():
                 if reads_only:
                     connection.execute("set transaction isolation level repeatable read, read only")
                 connection.execute(
                     "select set_config('toolfold.tenant', %s, true),"
-                    " set_config('statement_timeout', %s, true)",
-                    (self.tenant if tenant is None else tenant, f"{self._timeout * 1000:.0f}"),
+                    " set_config('statement_timeout', %s, true),"
+                    " set_config('idle_in_transaction_session_timeout', %s, true)",
+                    (
+                        self.tenant if tenant is None else tenant,
+                        f"{longest * 1000:.0f}",
+                        f"{min(longest, LONGEST_PAUSE) * 1000:.0f}",
+                    ),
                 )
+                connection.patience = longest + GRACE
                 yield connection
                 is_whole = True
-        except (PoolTimeout, _NobodyThereError) as error:
+        except PoolTimeout as error:
+            raise _undone(self._crowded(error)) from None
+        except _NobodyThereError as error:
             raise _undone(self._lost(error)) from None
         except OperationalError as error:
             # One that took too long, or met another, says nothing of the next.
@@ -196,6 +222,18 @@ class Database:
             away = self._lost(error) if is_lost else self._away(error)
             # What was lost on its way to being kept may have been kept.
             raise (away if is_whole else _undone(away)) from None
+
+    def _crowded(self, error: BaseException) -> StoreAwayError:
+        """Return why no connection came in time: all are in use, or there are none to be had."""
+        if self._gone is None:
+            try:
+                with self.alone():
+                    pass
+            except StoreAwayError as away:
+                error = _NobodyThereError(away)
+            else:
+                return self._away(error)  # who waits less, or comes later, has one
+        return self._lost(error)
 
     def _lost(self, error: BaseException) -> StoreAwayError:
         """Take it that the database is away until a look of its own finds it back.
