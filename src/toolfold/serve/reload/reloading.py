@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -201,7 +201,7 @@ class Reloading:
                 new = await asyncio.to_thread(self._read)
                 found = difference(self._last_read, new)
                 apis = await asyncio.to_thread(self._apis.changed, self._last_read.apis, new)
-                found = replace(found, apis=tuple(dict.fromkeys((*found.apis, *apis))))
+                found = _with_documents(found, apis)
                 apply = self._prepared(new, apis)
             except ToolfoldError as error:
                 self._refused(error)
@@ -296,6 +296,16 @@ class Reloading:
         """What the status says of it."""
         at = None if self.at is None else moment(self.at)
         return {"config_problem": self.problem, "reloaded": at}
+
+
+def _with_documents(found: Differences, made: Iterable[str]) -> Differences:
+    """Return what is different, with the APIs whose documents alone were written since."""
+    written = tuple(name for name in made if name not in found.apis)
+    return replace(
+        found,
+        apis=(*found.apis, *written),
+        widened=(*found.widened, *(f"API {name!r} has another document" for name in written)),
+    )
 
 
 def _told(found: Differences) -> Json:
