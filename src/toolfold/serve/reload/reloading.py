@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -167,15 +168,22 @@ class Reloading:
         if self._file is None:
             _log.warning("there is no configuration file to watch")
             return
-        task = asyncio.get_running_loop().create_task(
-            watch(self._file, lambda: self._quietly("the file was changed"))
-        )
-        self._tasks.add(task)
+        changed = partial(self._quietly, "the file was changed")
+        self._start(watch(self._file, changed, begun=self._catch_up))
 
     def close(self) -> None:
         """Read nothing any more."""
         for task in self._tasks:
             task.cancel()
+
+    async def _catch_up(self) -> None:
+        """Take up what was written while the gateway started, after it had read the file."""
+        try:
+            is_other = bool(difference(self._last_read, await asyncio.to_thread(self._read)))
+        except ToolfoldError:
+            is_other = True  # a reload says what is wrong
+        if is_other:
+            await self._quietly("the file was changed during the start")
 
     async def _quietly(self, by: str) -> None:
         try:
