@@ -45,6 +45,8 @@ class AskedGateways:
 
     def __init__(self, places: list[Path]) -> None:
         self._places = places
+        self.refused: list[tuple[int, ControlError]] = []
+        """The processes that refused what was asked last, or did not answer, and why."""
 
     def ask(
         self, verb: str, arguments: Mapping[str, Json] | None = None, *, patience: float = PATIENCE
@@ -65,7 +67,7 @@ class AskedGateways:
         self, verb: str, arguments: Mapping[str, Json], patience: float
     ) -> list[Reached]:
         found: list[Reached] = []
-        refusals: list[tuple[int, ControlError]] = []
+        refusals = self.refused = []
         for place in self._places:
             try:
                 result = await ask(place, verb, arguments, patience=patience)

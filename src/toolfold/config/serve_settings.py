@@ -59,6 +59,12 @@ class Token:
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError("a token has no `name`", hint="give it one, as `name: laptop`")
+        if not self.name.isprintable() or self.name != self.name.strip():
+            # It stands in logs and the audit, and tells conversations apart.
+            raise ConfigError(
+                f"a token is named {self.name!r}",
+                hint="leave control characters, and blanks around it, out",
+            )
         check_fields(self, f"tokens.{self.name}.")
         if not self.tenant.strip():
             raise ConfigError(
