@@ -289,6 +289,11 @@ class ServeSettings:
         return PLAIN_WAIT if self.wait is None else self.wait
 
     @property
+    def knows_callers(self) -> bool:
+        """Whether callers over HTTP are told apart: by tokens, or by an issuer's."""
+        return bool(self.tokens) or self.oauth is not None
+
+    @property
     def token_variables(self) -> tuple[str, ...]:
         """The environment variables that hold tokens, the admin's too, and the store's address."""
         admins = () if self.admin == "off" or self.admin.startswith("sha256:") else (self.admin,)

@@ -174,7 +174,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
     memory = open_memory(
         config.settings.memory,
         serve.state_folder,
-        has_tokens=bool(serve.tokens),
+        has_tokens=serve.knows_callers,
         redactor=redactor,
         database=store_of(serve).database,
     )

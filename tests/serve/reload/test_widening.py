@@ -183,6 +183,18 @@ def test_what_permits_more_is_said_and_what_permits_less_is_not(
     assert found, "what is different is told, wider or not"
 
 
+@pytest.mark.parametrize("known", [token(), oauth()], ids=["tokens", "an issuer"])
+def test_whose_searches_count_is_settled_at_the_start_and_that_is_said(
+    tmp_path: Path, known: dict[str, Any]
+) -> None:
+    open_door, told_apart = loaded(tmp_path), loaded(tmp_path, **known)
+
+    assert (open_door.serve.knows_callers, told_apart.serve.knows_callers) == (False, True)
+    found = difference(open_door, told_apart)
+    assert found.needs_restart == ("tools.tool_search.memory.share",)
+    assert difference(told_apart, told_apart).needs_restart == ()
+
+
 def test_a_token_or_a_grant_that_is_for_more_profiles_is_said(tmp_path: Path) -> None:
     def limited(*names: str, is_limited: bool = True) -> GatewayConfig:
         own: dict[str, Any] = {"profiles": list(names)} if is_limited else {}

@@ -91,6 +91,7 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
             *(f"serve.{key}" for key in serve if key not in LIVE),
             *(f"tools.tool_search.{key}" for key in folding if key in FIXED_SETTINGS),
             *(("functions",) if old.functions != new.functions else ()),
+            *(("tools.tool_search.memory.share",) if _shares_otherwise(old, new) else ()),
         ),
         widened=tuple(widened(old, new)),
     )
@@ -120,6 +121,13 @@ def changed_apis(old: Sequence[HttpApi], new: Sequence[HttpApi]) -> tuple[str, .
         for name in {**before, **after}
         if name not in before or name not in after or not _is_same(before[name], after[name])
     )
+
+
+def _shares_otherwise(old: GatewayConfig, new: GatewayConfig) -> bool:
+    """Whether `auto` means another share of the memory, which is open already."""
+    is_kept = old.settings.memory == new.settings.memory
+    is_auto = new.settings.memory.share == "auto" and new.settings.memory.enabled != "off"
+    return is_kept and is_auto and old.serve.knows_callers != new.serve.knows_callers
 
 
 def _names(settings: Any) -> list[str]:

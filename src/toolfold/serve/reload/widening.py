@@ -186,7 +186,7 @@ def _serve(old: ServeSettings, new: ServeSettings) -> Iterator[str]:
         yield "`serve.read_only` is off"
     if _STRICTNESS.index(new.destructive) > _STRICTNESS.index(old.destructive):
         yield f"`serve.destructive` is {new.destructive!r}"
-    if (old.tokens or old.oauth) and not (new.tokens or new.oauth):
+    if old.knows_callers and not new.knows_callers:
         yield "there are no tokens any more: whoever reaches the address is let in"
     for key in ("allowed_hosts", "allowed_origins"):
         yield from _more(f"`serve.{key}`", key, old, new)
