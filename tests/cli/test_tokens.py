@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,22 @@ def test_a_revocation_that_a_running_gateway_does_not_take_up_is_an_error(
     assert "a gateway runs at which 'laptop' may still be let in" in result.stderr
     (kept,) = TokenStore(config.parent / "state").load()
     assert kept.revoked is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("words", [("tokens", "create", "laptop"), ("trust", "approve", "--all")])
+def test_root_writes_nothing_that_the_gateways_own_user_could_not_read(
+    config: Path, words: tuple[str, ...]
+) -> None:
+    state = config.parent / "state"
+    state.mkdir()
+    os.chown(state, 10001, 10001)
+
+    result = CliRunner().invoke(main, [*words, "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert f"`{state}` is the user 10001's, who could not read what root writes" in result.stderr
+    assert list(state.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 1, "tokens": [{"name": "x"}]}', "\x00"])

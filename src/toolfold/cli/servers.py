@@ -85,7 +85,8 @@ class AskedGateways:
         if not found:
             raise ToolfoldError(
                 "no gateway runs that could be asked",
-                hint="start one with `toolfold serve`, or name its --config or --state-dir",
+                hint="start one with `toolfold serve`, or name its --config or --state-dir; one "
+                "that another user runs answers that user alone",
             )
         for pid, error in refusals:
             click.echo(f"gateway {pid}: {options.plain(error.message)}", err=True)

@@ -9,13 +9,14 @@ import click
 
 from toolfold.cli import options
 from toolfold.cli.servers import AskedGateways, Reached
-from toolfold.cli.status import state_folders
+from toolfold.cli.status import refuse_anothers, state_folders
 from toolfold.config.opened_store import store_of
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.store.store import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.token_store import TokenStore
 
 _PATIENCE = 30.0
 
@@ -73,7 +74,7 @@ def create(
     from toolfold.config.served_profiles import profile_named
     from toolfold.serve.oauth.grants import PREFIX
     from toolfold.serve.principals import check_name
-    from toolfold.serve.token_store import KeptToken, TokenStore, digest_of, new_token
+    from toolfold.serve.token_store import KeptToken, digest_of, new_token
 
     loaded = _loaded(config)
     # With one that is refused at a start, no gateway would start again; an issuer may come later.
@@ -96,7 +97,7 @@ def create(
         profiles=profiles or None,
     )
     assert made.token  # a name or a pattern that cannot be used is refused before it is kept
-    TokenStore(store_of(loaded.serve).documents).create(made)
+    _store(loaded).create(made)
     told, _ = _apply(config)
     if as_json:
         options.print_json({"name": name, "token": value, "gateways": told})
@@ -118,9 +119,7 @@ def revoke(name: str, config: str | None, as_json: bool) -> None:
     Examples:
       toolfold tokens revoke laptop
     """
-    from toolfold.serve.token_store import TokenStore
-
-    TokenStore(store_of(_loaded(config).serve).documents).revoke(name, time.time())
+    _store(_loaded(config)).revoke(name, time.time())
     told, is_everywhere = _apply(config)
     if as_json:
         options.print_json({"name": name, "gateways": told})
@@ -186,15 +185,25 @@ def _loaded(config: str | None) -> GatewayConfig:
     return load_gateway(config, strict=False)
 
 
+def _store(loaded: GatewayConfig) -> TokenStore:
+    """Return where tokens are kept, to be written to."""
+    from toolfold.serve.token_store import TokenStore
+
+    if loaded.serve.store_address is None:
+        refuse_anothers(loaded.serve.state_folder)
+    return TokenStore(store_of(loaded.serve).documents)
+
+
 def _apply(config: str | None) -> tuple[list[dict[str, Any]], bool]:
     """Have running gateways take the tokens up, and say whether all did; none need run."""
     from toolfold.serve.control.asking import sockets
 
-    asked = AskedGateways(sockets(state_folders(config)))
+    asked = AskedGateways([])
     found: list[Reached] = []
     try:
+        asked = AskedGateways(sockets(state_folders(config)))
         found = asked.ask("tokens.apply", patience=_PATIENCE)
     except ToolfoldError as error:
-        if asked.refused:
+        if not error.message.startswith("no gateway runs"):
             click.echo(f"warning: {options.plain(error.message)}", err=True)
     return [{"pid": one.pid, **one.result} for one in found], not asked.refused
