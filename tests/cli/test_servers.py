@@ -114,3 +114,51 @@ def test_a_server_is_put_into_the_file_and_taken_out_with_the_rest_left_alone(
     assert invoke("remove", "two", *file).exit_code == 2
     assert invoke("add", "three", *file).exit_code == 2
     assert invoke("add", "three", "--url", "u", "--env", "A", *file).exit_code == 2
+
+
+def test_a_name_that_functions_or_an_api_have_is_not_given_to_a_server(tmp_path: Path) -> None:
+    config = tmp_path / "toolfold.yaml"
+    before = (
+        "mcpServers:\n  one: {command: one}\nfunctions: {mine: {module: ./own.py}}\n"
+        f"openapi: {{pets: {{file: pets.json}}}}\nserve: {{state_dir: {tmp_path}}}\n"
+    )
+    config.write_text(before, "utf-8")
+
+    for name, key in (("mine", "functions"), ("pets", "openapi")):
+        words = ["servers", "add", name, "--config", str(config), "--", "true"]
+        refused = CliRunner().invoke(main, words)
+        assert refused.exit_code == 2
+        assert f"has `{key}.{name}` already" in refused.stderr
+    assert config.read_text("utf-8") == before
+
+    # One that was written so by hand can be taken out again.
+    config.write_text(before.replace("  one:", "  mine: {command: x}\n  one:"), "utf-8")
+    removed = CliRunner().invoke(main, ["servers", "remove", "mine", "--config", str(config)])
+    assert removed.exit_code == 0, removed.output
+    assert [server.name for server in load_gateway(config).servers] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--env", "API_TOKEN=abc", "--", "true"), "`env.API_TOKEN` of 'two' looks like a secret"),
+        (
+            ("--url", "https://x.example", "--header", "Authorization=Bearer abc"),
+            "`headers.Authorization` of 'two' looks like a secret",
+        ),
+        (("--", "true", "--api-key", "abc"), "`args[1]` of 'two' looks like a secret"),
+        (("--url", "not an address"), "`mcpServers.two.url`"),
+        (("--env", "API_TOKEN=${HOME}", "--", "true"), None),
+    ],
+)
+def test_a_server_with_a_secret_in_the_file_or_without_a_use_is_said(
+    tmp_path: Path, words: tuple[str, ...], said: str | None
+) -> None:
+    config = tmp_path / "toolfold.yaml"
+    config.write_text(f"mcpServers: {{}}\nserve: {{state_dir: {tmp_path}}}\n", "utf-8")
+
+    added = CliRunner().invoke(main, ["servers", "add", "two", "--config", str(config), *words])
+
+    assert added.exit_code == 0, added.output
+    warnings = [line for line in added.stderr.splitlines() if line.startswith("warning")]
+    assert (said in warnings[0]) if said else not warnings

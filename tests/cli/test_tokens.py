@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from toolfold.cli import main
 from toolfold.config.gateway_config import load_gateway
+from toolfold.serve.control.run_folder import RunFolder
 from toolfold.serve.principals import TokenTable
 from toolfold.serve.token_store import TokenStore, with_kept_tokens
 
@@ -87,6 +89,11 @@ def test_where_the_last_token_was_revoked_nobody_is_let_in(config: Path) -> None
         (("create", "filed"), "the configuration has a token named 'filed'"),
         (("revoke", "filed"), "no token named 'filed' was made by command"),
         (("create", ""), "a token has no `name`"),
+        (("create", " "), "a token is named ' '"),
+        (("create", "a\nb"), "a token is named 'a\\nb'"),
+        (("create", "local"), "a token is named 'local', which toolfold uses itself"),
+        (("create", "the admin"), "a token is named 'the admin', which toolfold uses itself"),
+        (("create", "oauth:bob"), "'oauth:bob' is named like somebody whom the issuer knows"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_is_kept(
@@ -97,6 +104,41 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_kept(
     assert result.exit_code == 2
     assert why in result.stderr
     assert TokenStore(config.parent / "state").load() == ()
+
+
+def test_a_revocation_that_a_running_gateway_does_not_take_up_is_an_error(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolfold.cli.tokens._PATIENCE", 0.2)
+    assert tokens(config, "create", "laptop", "--tenant", "acme").exit_code == 0
+    assert "laptop  of 2" in tokens(config, "list").stdout
+    assert "of the tenant acme" in tokens(config, "list").stdout
+    hangs, _ = RunFolder(config.parent / "state").listen()  # and nobody answers there
+    try:
+        result = tokens(config, "revoke", "laptop")
+    finally:
+        hangs.close()
+
+    assert result.exit_code == 1
+    assert "a gateway runs at which 'laptop' may still be let in" in result.stderr
+    (kept,) = TokenStore(config.parent / "state").load()
+    assert kept.revoked is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("words", [("tokens", "create", "laptop"), ("trust", "approve", "--all")])
+def test_root_writes_nothing_that_the_gateways_own_user_could_not_read(
+    config: Path, words: tuple[str, ...]
+) -> None:
+    state = config.parent / "state"
+    state.mkdir()
+    os.chown(state, 10001, 10001)
+
+    result = CliRunner().invoke(main, [*words, "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert f"`{state}` is the user 10001's, who could not read what root writes" in result.stderr
+    assert list(state.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 1, "tokens": [{"name": "x"}]}', "\x00"])

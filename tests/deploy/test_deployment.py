@@ -351,7 +351,7 @@ def test_no_process_of_ours_is_root_or_writes_to_its_root() -> None:
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
-    for key, value in (("DynamicUser", "yes"), ("ProtectSystem", "strict")):
+    for key, value in (("User", "toolfold"), ("ProtectSystem", "strict")):
         assert _unit()[key] == [value]
     assert _unit()["NoNewPrivileges"] == ["yes"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -158,6 +159,29 @@ def test_a_hang_up_reads_the_configuration_again_and_stops_nothing(
             assert served.call("good__echo", "a") == "good:a"
         assert served.process.poll() is None
         served.process.send_signal(signal.SIGHUP)  # however often
+        served.end("SIGTERM")
+        ended_in_order(served)
+
+
+def test_a_hang_up_during_the_start_is_obeyed_after_it(place: Place) -> None:
+    # A module is imported when the file was read, and signals are taken from then on.
+    signals = place.config.parent / "signals.py"
+    signals.write_text(
+        "import os, signal, threading, time\n"
+        "def late() -> None:\n"
+        "    while signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:\n"
+        "        time.sleep(0.001)\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "threading.Thread(target=late, daemon=True).start()\n",
+        "utf-8",
+    )
+    whole = json.loads(place.config.read_text("utf-8"))
+    place.config.write_text(
+        json.dumps({**whole, "functions": {"own": {"module": "./signals.py"}}}), "utf-8"
+    )
+    with Served(place, "--http", "127.0.0.1:0") as served:
+        served.wait_for("reload .* by local: SIGHUP; nothing is different")
+        assert "SIGHUP is ignored" not in place.errors.read_text("utf-8")
         served.end("SIGTERM")
         ended_in_order(served)
 

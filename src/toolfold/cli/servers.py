@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ from toolfold.serve.control.run_folder import pid_of
 from toolfold.tool import Json, is_array, is_object
 
 if TYPE_CHECKING:
+    from toolfold.config.served_profiles import ServedProfile
     from toolfold.setup.own_servers import ConfigChange
 
 _STARTING_SECONDS = 60.0
@@ -45,6 +47,8 @@ class AskedGateways:
 
     def __init__(self, places: list[Path]) -> None:
         self._places = places
+        self.refused: list[tuple[int, ControlError]] = []
+        """The processes that refused what was asked last, or did not answer, and why."""
 
     def ask(
         self, verb: str, arguments: Mapping[str, Json] | None = None, *, patience: float = PATIENCE
@@ -65,7 +69,7 @@ class AskedGateways:
         self, verb: str, arguments: Mapping[str, Json], patience: float
     ) -> list[Reached]:
         found: list[Reached] = []
-        refusals: list[tuple[int, ControlError]] = []
+        refusals = self.refused = []
         for place in self._places:
             try:
                 result = await ask(place, verb, arguments, patience=patience)
@@ -81,7 +85,8 @@ class AskedGateways:
         if not found:
             raise ToolfoldError(
                 "no gateway runs that could be asked",
-                hint="start one with `toolfold serve`, or name its --config or --state-dir",
+                hint="start one with `toolfold serve`, or name its --config or --state-dir; one "
+                "that another user runs answers that user alone",
             )
         for pid, error in refusals:
             click.echo(f"gateway {pid}: {options.plain(error.message)}", err=True)
@@ -257,7 +262,7 @@ def add_command(
       toolfold servers add time -- uvx mcp-server-time
       toolfold servers add docs --url https://docs.example.com/mcp
     """
-    from toolfold.setup.own_servers import with_server
+    from toolfold.setup.own_servers import check_free, secrets_of, with_server
 
     if bool(words) == bool(url):
         raise click.UsageError("give a command behind `--`, or --url")
@@ -266,7 +271,26 @@ def add_command(
     entry: dict[str, Json] = {"command": words[0], "args": [*words[1:]]} if words else {"url": url}
     entry |= {"env": dict(map(_pair, variables))} if variables else {}
     entry |= {"headers": dict(map(_pair, headers))} if headers else {}
-    _edit(with_server(_file(config), name, entry, replace=replace), config, as_json=as_json)
+    file = _file(config)
+    check_free(file, name)
+    for place in secrets_of(entry):
+        click.echo(
+            f"warning: {options.plain(place)} of {options.plain(repr(name))} looks like a secret, "
+            "and stands in the file now: write it as a reference, such as '${NAME}'",
+            err=True,
+        )
+    _edit(with_server(file, name, entry, replace=replace), config, as_json=as_json)
+    _tell_problem(file, name)
+
+
+def _tell_problem(file: Path, name: str) -> None:
+    """Say why a server that was just written cannot be used, where that is known here."""
+    from toolfold.config.gateway_config import load_gateway
+
+    for server in load_gateway(file, strict=False).servers:
+        if server.name == name and server.problem is not None:
+            hint = f" ({server.problem.hint})" if server.problem.hint else ""
+            click.echo(f"warning: {options.plain(server.problem.message + hint)}", err=True)
 
 
 @command.command("remove", short_help="Take a server out of the configuration, and reload")
@@ -283,7 +307,9 @@ def remove_command(name: str, config: str | None, as_json: bool) -> None:
     from toolfold.config.gateway_config import load_gateway
     from toolfold.setup.own_servers import without_server
 
-    named = load_gateway(config, strict=False).profiles
+    named: tuple[ServedProfile, ...] = ()
+    with suppress(ConfigError):  # a file that cannot be used is perhaps mended so
+        named = load_gateway(config, strict=False).profiles
     if theirs := [profile.name for profile in named if name in (profile.servers or ())]:
         raise ConfigError(
             f"the profile {theirs[0]!r} names the server {name!r}",
@@ -310,12 +336,13 @@ def _edit(change: ConfigChange, config: str | None, *, as_json: bool) -> None:
     from toolfold.setup.own_servers import write
 
     copy = write(change)
+    asked = AskedGateways(sockets(state_folders(config)))
     told: list[Reached] = []
-    problem: str | None = None
+    problem: ToolfoldError | None = None
     try:
-        told = AskedGateways(sockets(state_folders(config))).ask("reload", patience=30.0)
+        told = asked.ask("reload", patience=30.0)
     except ToolfoldError as error:
-        problem = error.message
+        problem = error
     if as_json:
         options.print_json(
             {
@@ -324,12 +351,14 @@ def _edit(change: ConfigChange, config: str | None, *, as_json: bool) -> None:
                 "gateways": [{"pid": one.pid, **one.result} for one in told],
             }
         )
-        return
-    click.echo(f"wrote {options.plain(str(change.path))}")
-    for one in told:
-        click.echo(f"gateway {one.pid} has taken it up")
-    if problem is not None:
-        click.echo(options.plain(problem), err=True)
+    else:
+        click.echo(f"wrote {options.plain(str(change.path))}")
+        for one in told:
+            click.echo(f"gateway {one.pid} has taken it up")
+    if problem is not None and asked.refused:
+        raise problem
+    if problem is not None and not as_json:
+        click.echo(options.plain(problem.message), err=True)
 
 
 def _settled(found: list[Reached], name: str) -> list[Reached]:

@@ -58,7 +58,8 @@ def command(config: str | None, state_dir: str | None, as_json: bool) -> None:
         where = " and ".join(f"`{folder}`" for folder in folders)
         say(
             f"no gateway runs with its state in {options.plain(where)}; one with a `state_dir` "
-            "of its own is found with --config FILE or --state-dir DIR",
+            "of its own is found with --config FILE or --state-dir DIR, and one that another user "
+            "runs answers that user alone",
             err=True,
         )
     sys.exit(0 if any(gateway.report is not None for gateway in found) else 1)
@@ -82,6 +83,21 @@ def state_folders(config: str | None, state_dir: str | None = None) -> list[Path
         say(f"warning: {options.plain(error.message)}: it is passed over", err=True)
         found = own
     return list(dict.fromkeys((found, own)))
+
+
+def refuse_anothers(folder: Path) -> None:
+    """Refuse to write into a state folder for another user, as root could.
+
+    Raises:
+        ConfigError: It is one: its gateways could not read what was written.
+    """
+    if os.name != "posix" or os.geteuid() != 0 or not folder.exists():
+        return
+    if owner := folder.stat().st_uid:
+        raise ConfigError(
+            f"`{folder}` is the user {owner}'s, who could not read what root writes there",
+            hint=f"run it as them, as with `setpriv --reuid {owner} --clear-groups toolfold …`",
+        )
 
 
 def _as_json(gateway: RunningGateway) -> dict[str, Json]:

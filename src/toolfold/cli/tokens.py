@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolfold.cli import options
-from toolfold.cli.servers import AskedGateways
-from toolfold.cli.status import state_folders
+from toolfold.cli.servers import AskedGateways, Reached
+from toolfold.cli.status import refuse_anothers, state_folders
 from toolfold.config.opened_store import store_of
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.store.store import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
+    from toolfold.serve.token_store import TokenStore
 
 _PATIENCE = 30.0
 
@@ -42,7 +44,7 @@ def command() -> None:
 @click.option(
     "--tenant",
     metavar="NAME",
-    default="default",
+    default=DEFAULT_TENANT,
     show_default=True,
     help="Whose it is, among those who share a deployment",
 )
@@ -70,9 +72,13 @@ def create(
       toolfold tokens create reader --allow '@github' --deny '*delete*' --read-only
     """
     from toolfold.config.served_profiles import profile_named
-    from toolfold.serve.token_store import KeptToken, TokenStore, digest_of, new_token
+    from toolfold.serve.oauth.grants import PREFIX
+    from toolfold.serve.principals import check_name
+    from toolfold.serve.token_store import KeptToken, digest_of, new_token
 
     loaded = _loaded(config)
+    # With one that is refused at a start, no gateway would start again; an issuer may come later.
+    check_name(name, PREFIX)
     if any(token.name == name for token in loaded.serve.tokens):
         raise ConfigError(
             f"the configuration has a token named {name!r}", hint="choose another name"
@@ -91,8 +97,8 @@ def create(
         profiles=profiles or None,
     )
     assert made.token  # a name or a pattern that cannot be used is refused before it is kept
-    TokenStore(store_of(loaded.serve).documents).create(made)
-    told = _apply(config)
+    _store(loaded).create(made)
+    told, _ = _apply(config)
     if as_json:
         options.print_json({"name": name, "token": value, "gateways": told})
     else:
@@ -107,18 +113,23 @@ def create(
 def revoke(name: str, config: str | None, as_json: bool) -> None:
     """Have a token count no more: what it has open at running gateways ends.
 
+    Exits with 1 where a gateway runs that did not take it up: the token opens there still.
+
     \b
     Examples:
       toolfold tokens revoke laptop
     """
-    from toolfold.serve.token_store import TokenStore
-
-    TokenStore(store_of(_loaded(config).serve).documents).revoke(name, time.time())
-    told = _apply(config)
+    _store(_loaded(config)).revoke(name, time.time())
+    told, is_everywhere = _apply(config)
     if as_json:
         options.print_json({"name": name, "gateways": told})
     else:
         click.echo(f"revoked {options.plain(name)}")
+    if not is_everywhere:
+        raise ToolfoldError(
+            f"a gateway runs at which {name!r} may still be let in",
+            hint="have it take the tokens up with `toolfold reload`, or end it",
+        )
 
 
 @command.command("list", short_help="List the tokens, without themselves")
@@ -157,6 +168,7 @@ def list_command(config: str | None, as_json: bool) -> None:
         words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []
         words += [f"deny {' '.join(one['deny'])}"] if one["deny"] else []
         words += ["read-only"] if one["read_only"] else []
+        words += [f"of the tenant {one['tenant']}"] if one["tenant"] != DEFAULT_TENANT else []
         if one["profiles"] is not None:
             words.append(f"under {' '.join(one['profiles']) or 'no profile'} alone")
         words += [f"revoked {one['revoked']}"] if one["revoked"] else []
@@ -173,15 +185,25 @@ def _loaded(config: str | None) -> GatewayConfig:
     return load_gateway(config, strict=False)
 
 
-def _apply(config: str | None) -> list[dict[str, Any]]:
-    """Have running gateways take the tokens up; none need run."""
+def _store(loaded: GatewayConfig) -> TokenStore:
+    """Return where tokens are kept, to be written to."""
+    from toolfold.serve.token_store import TokenStore
+
+    if loaded.serve.store_address is None:
+        refuse_anothers(loaded.serve.state_folder)
+    return TokenStore(store_of(loaded.serve).documents)
+
+
+def _apply(config: str | None) -> tuple[list[dict[str, Any]], bool]:
+    """Have running gateways take the tokens up, and say whether all did; none need run."""
     from toolfold.serve.control.asking import sockets
 
+    asked = AskedGateways([])
+    found: list[Reached] = []
     try:
-        places = sockets(state_folders(config))
-        found = AskedGateways(places).ask("tokens.apply", patience=_PATIENCE)
+        asked = AskedGateways(sockets(state_folders(config)))
+        found = asked.ask("tokens.apply", patience=_PATIENCE)
     except ToolfoldError as error:
         if not error.message.startswith("no gateway runs"):
             click.echo(f"warning: {options.plain(error.message)}", err=True)
-        return []
-    return [{"pid": one.pid, **one.result} for one in found]
+    return [{"pid": one.pid, **one.result} for one in found], not asked.refused

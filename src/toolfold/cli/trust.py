@@ -15,6 +15,7 @@ import click
 from toolfold._terminal import Style, styled
 from toolfold.cli import options
 from toolfold.cli.output import say
+from toolfold.cli.status import refuse_anothers
 from toolfold.config.opened_store import store_of
 from toolfold.errors import ToolfoldError, UnknownToolError
 from toolfold.invisible import shown
@@ -238,10 +239,14 @@ def forget(
 
 def _open(config: str | None, state_dir: str | None) -> Opened:
     if state_dir is not None:
-        return Opened(TrustStore(Path(state_dir).expanduser()), None)
+        folder = Path(state_dir).expanduser()
+        refuse_anothers(folder)
+        return Opened(TrustStore(folder), None)
     from toolfold.config.gateway_config import load_gateway
 
     serve = load_gateway(config, strict=False).serve
+    if serve.store_address is None:
+        refuse_anothers(serve.state_folder)
     return Opened(TrustStore(store_of(serve).documents), serve.trust)
 
 

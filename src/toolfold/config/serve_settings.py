@@ -59,6 +59,12 @@ class Token:
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError("a token has no `name`", hint="give it one, as `name: laptop`")
+        if not self.name.isprintable() or self.name != self.name.strip():
+            # It stands in logs and the audit, and tells conversations apart.
+            raise ConfigError(
+                f"a token is named {self.name!r}",
+                hint="leave control characters, and blanks around it, out",
+            )
         check_fields(self, f"tokens.{self.name}.")
         if not self.tenant.strip():
             raise ConfigError(
@@ -281,6 +287,11 @@ class ServeSettings:
     def plain_wait(self) -> float:
         """How long a first list waits where nothing is folded, in seconds."""
         return PLAIN_WAIT if self.wait is None else self.wait
+
+    @property
+    def knows_callers(self) -> bool:
+        """Whether callers over HTTP are told apart: by tokens, or by an issuer's."""
+        return bool(self.tokens) or self.oauth is not None
 
     @property
     def token_variables(self) -> tuple[str, ...]:

@@ -93,7 +93,10 @@ def serve_stdio(config: GatewayConfig, how: How = How()) -> None:  # noqa: B008
     """
     pair = divert()
     sources = _loaded(config)
-    with stopping() as stop, _process(config, how, sources) as process:
+    with (
+        stopping(will_reload=how.load is not None) as stop,
+        _process(config, how, sources) as process,
+    ):
         asyncio.run(_stdio(config, how, process, stop, pair))
 
 
@@ -113,7 +116,10 @@ def serve_http(config: GatewayConfig, host: str, port: int, how: How = How()) ->
 
     check_bind(host, config.serve)
     sources = _loaded(config)
-    with stopping() as stop, _process(config, how, sources) as process:
+    with (
+        stopping(will_reload=how.load is not None) as stop,
+        _process(config, how, sources) as process,
+    ):
         asyncio.run(_http(config, how, process, stop, (host, port)))
 
 
@@ -168,7 +174,7 @@ def _process(config: GatewayConfig, how: How, sources: Sequence[Source]) -> Gene
     memory = open_memory(
         config.settings.memory,
         serve.state_folder,
-        has_tokens=bool(serve.tokens),
+        has_tokens=serve.knows_callers,
         redactor=redactor,
         database=store_of(serve).database,
     )

@@ -3,7 +3,8 @@
 The handlers of signals are in place before there is an event loop, so that a signal is
 never taken for what it means to a bare process: an end at once that leaves servers behind.
 Who asks once has everything ended in order; who asks twice has it killed. A hang-up is no
-wish to end: where there is a configuration to read again, it means that.
+wish to end: where there is a configuration to read again, it means that, and one that comes
+during the start is obeyed after it.
 """
 
 from __future__ import annotations
@@ -44,14 +45,19 @@ class Reloads(Protocol):
 
 
 class StopSignal:
-    """The wish that the gateway ends."""
+    """The wish that the gateway ends.
 
-    def __init__(self) -> None:
+    Args:
+        will_reload: Whether there will be a configuration to read again.
+    """
+
+    def __init__(self, *, will_reload: bool = False) -> None:
         self._is_asked = False
+        self._will_reload = will_reload
+        self._reloading: Reloads | None = None
+        self._hung_up_early = False
         self._event: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.on_hang_up: Callable[[], None] = _ignore
-        """What a hang-up comes to."""
 
     def event(self) -> asyncio.Event:
         """Return what is set when the gateway is asked to end, for the running loop."""
@@ -63,14 +69,22 @@ class StopSignal:
 
     def reloads(self, reloading: Reloads | None) -> None:
         """Have a hang-up read the configuration again, where there is one to read."""
-        if reloading is not None:
-            self.on_hang_up = lambda: reloading.soon("SIGHUP")
+        self._will_reload, self._reloading = reloading is not None, reloading
+        if self._hung_up_early:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._reloading is not None:
+            self._reloading.soon("SIGHUP")
+        elif not self._will_reload:
+            _log.warning("%s", IGNORED)
 
     def take(self, number: int) -> None:
         """Take a signal."""
         if number == _HANG_UP:
             # A handler may run in the middle of anything, so it does nothing by itself.
-            self._soon(lambda event: self.on_hang_up())
+            self._hung_up_early = self._reloading is None
+            self._soon(lambda event: self._hang_up())
         else:
             self._ask(number)
 
@@ -87,14 +101,14 @@ class StopSignal:
                 self._loop.call_soon_threadsafe(act, self._event)
 
 
-def _ignore() -> None:
-    _log.warning("%s", IGNORED)
-
-
 @contextmanager
-def stopping() -> Generator[StopSignal]:
-    """Take signals as the wish to end; what is left of the servers at the end is killed."""
-    stop = StopSignal()
+def stopping(*, will_reload: bool = False) -> Generator[StopSignal]:
+    """Take signals as the wish to end; what is left of the servers at the end is killed.
+
+    Args:
+        will_reload: Whether there will be a configuration that a hang-up has read again.
+    """
+    stop = StopSignal(will_reload=will_reload)
     before = {
         number: signal.getsignal(number)
         for number in (getattr(signal, name, None) for name in _SIGNALS)

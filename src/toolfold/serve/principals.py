@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings, Token
     from toolfold.serve.oauth.protected_resource import ProtectedResource
 
-__all__ = ["LOCAL", "NOBODY", "Principal", "TokenTable", "local_principal", "principal_of"]
+__all__ = [
+    "LOCAL",
+    "NOBODY",
+    "Principal",
+    "TokenTable",
+    "check_name",
+    "local_principal",
+    "principal_of",
+]
 
 SHORTEST_TOKEN = 16
 _LONGEST_TOKEN = 4096
@@ -95,6 +103,28 @@ NOBODY = Principal("nobody", Scope(allow=()), read_only=True)
 _OWN_NAMES = (LOCAL.name, NOBODY.name, ADMIN.name)
 
 
+def check_name(name: str, bearers: str | None = None) -> None:
+    """Refuse a name for a token that somebody else has.
+
+    Args:
+        name: The name.
+        bearers: What the names of an issuer's bearers begin with, where there may be some.
+
+    Raises:
+        ConfigError: It is one of toolfold's own, or like that of a bearer.
+    """
+    if name in _OWN_NAMES:
+        raise ConfigError(
+            f"a token is named {name!r}, which toolfold uses itself",
+            hint="give every entry under `tokens` a `name` of its own",
+        )
+    if bearers is not None and name.startswith(bearers):
+        raise ConfigError(
+            f"the token {name!r} is named like somebody whom the issuer knows",
+            hint=f"give it a name that does not begin with `{bearers}`",
+        )
+
+
 def local_principal(settings: ServeSettings) -> Principal:
     """Return the principal of requests that need no token."""
     return replace(LOCAL, read_only=settings.read_only, rate_limit=settings.rate_limit)
@@ -140,22 +170,16 @@ class TokenTable:
         owners: dict[bytes, str] = {}
         for entry in self._entries:
             name = entry.principal.name
-            if name in names or name in _OWN_NAMES:
+            check_name(name, None if oauth is None else oauth.prefix)
+            if name in names:
                 raise ConfigError(
-                    f"two principals are named {name!r}"
-                    if name in names
-                    else f"a token is named {name!r}, which toolfold uses itself",
+                    f"two principals are named {name!r}",
                     hint="give every entry under `tokens` a `name` of its own",
                 )
             if entry.digest in owners:
                 raise ConfigError(
                     f"the tokens {owners[entry.digest]!r} and {name!r} are the same",
                     hint="make a token for each, for example with `openssl rand -hex 32`",
-                )
-            if oauth is not None and name.startswith(oauth.prefix):
-                raise ConfigError(
-                    f"the token {name!r} is named like somebody whom the issuer knows",
-                    hint=f"give it a name that does not begin with `{oauth.prefix}`",
                 )
             names[name] = entry.digest
             owners[entry.digest] = name

@@ -118,8 +118,9 @@ class MemorySettings:
     share: Literal["auto", "principal", "all"] = setting(
         "auto",
         "Whose searches count: everybody's own (`principal`), or those of all who ask (`all`). "
-        "`auto` is `principal` where there are tokens, else `all`. Shared, another's calls may "
-        "rank a tool of yours; they never show one that is not yours, nor a word of theirs.",
+        "`auto` is `principal` where there are tokens or an issuer of them, else `all`. Shared, "
+        "another's calls may rank a tool of yours; they never show one that is not yours, nor a "
+        "word of theirs.",
         named=True,
     )
     max_records: int = setting(

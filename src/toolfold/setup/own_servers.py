@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from toolfold.config.gateway_config import load_gateway
 from toolfold.errors import ConfigError
 from toolfold.setup import foreign_files
 from toolfold.setup.editing import Format, add, read_text, remove, servers_in
+from toolfold.sources.mcp._secret_values import (
+    is_secret_argument,
+    is_secret_header,
+    is_secret_value,
+)
 from toolfold.tool import Json
 
-__all__ = ["ConfigChange", "with_server", "without_server", "write"]
+__all__ = ["ConfigChange", "check_free", "secrets_of", "with_server", "without_server", "write"]
 
 
 class ConfigChange(NamedTuple):
@@ -19,6 +26,40 @@ class ConfigChange(NamedTuple):
     path: Path
     before: str
     after: str
+
+
+def check_free(path: Path, name: str) -> None:
+    """Refuse a name that something else in the file has: no gateway would start with it.
+
+    Args:
+        path: The file, which need not exist.
+        name: The name of a server that is to be put in.
+
+    Raises:
+        ConfigError: Functions or an API are named so, or the file cannot be used as it is.
+    """
+    if not path.exists():
+        return
+    config = load_gateway(path, strict=False)
+    for key, others in (("functions", config.functions), ("openapi", config.apis)):
+        if any(each.name == name for each in others):
+            raise ConfigError(
+                f"`{path}` has `{key}.{name}` already", hint="choose another name for the server"
+            )
+
+
+def secrets_of(entry: Mapping[str, Json]) -> list[str]:
+    """Return where an entry holds what looks like a secret, and not a reference to one.
+
+    Args:
+        entry: A server, as a file names it.
+    """
+    env, headers, args = entry.get("env", {}), entry.get("headers", {}), entry.get("args", [])
+    return [
+        *(f"`env.{name}`" for name, value in env.items() if is_secret_value(name, value)),
+        *(f"`headers.{name}`" for name, value in headers.items() if is_secret_header(name, value)),
+        *(f"`args[{place}]`" for place in range(len(args)) if is_secret_argument(args, place)),
+    ]
 
 
 def with_server(path: Path, name: str, entry: dict[str, Json], *, replace: bool) -> ConfigChange:

@@ -138,7 +138,9 @@ def test_a_document_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
             client(place.gateway) as c,
         ):
             (tmp_path / "pets.json").write_text(document("cats", "birds"), "utf-8")
-            assert (await place.ask("reload"))["openapi"] == ["pets"]
+            told = await place.ask("reload")
+            assert told["openapi"] == ["pets"]
+            assert told["widened"] == ["API 'pets' has another document"]
             assert await names(c) == {"own__hi", "pets__cats", "pets__birds"}
 
             # One that cannot be used is told of, as at a start, and can be mended.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -281,5 +282,46 @@ def test_an_admins_token_that_is_unset_short_or_somebody_elses_is_refused(
                 await place.ask("reload")
             assert caught.value.code == "broken"
             assert ONE not in caught.value.message
+
+    run(main, 60)
+
+
+def test_a_token_that_is_revoked_while_its_request_still_comes_in_runs_nothing(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        both = [token("first", ONE), token("second", TWO)]
+        async with served(tmp_path, tokens=both) as (place, url):
+            body = json.dumps({
+                "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": {
+                    "name": "one__echo", "arguments": {"x": "ran"},
+                    "_meta": {
+                        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+                        "io.modelcontextprotocol/clientCapabilities": {},
+                    },
+                },
+            }).encode()  # fmt: skip
+            head = (
+                "POST /mcp HTTP/1.1", f"Host: {url.removeprefix('http://')}",
+                f"Authorization: Bearer {ONE}", "Content-Type: application/json",
+                "Accept: application/json, text/event-stream", "Mcp-Protocol-Version: 2026-07-28",
+                "Mcp-Method: tools/call", "Mcp-Name: one__echo", f"Content-Length: {len(body)}",
+            )  # fmt: skip
+            port = int(url.rpartition(":")[2])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write("\r\n".join((*head, "", "")).encode() + body[:20])
+            await writer.drain()
+            # It is let in before the token is gone, and is whole after.
+            async with http(TWO) as h:
+                assert (await h.get(f"{url}/healthz")).status_code == 200
+                place.write({"one": entry("one")}, tokens=[token("second", TWO)])
+                assert (await place.ask("reload"))["tokens"] == ["first"]
+            writer.write(body[20:])
+            await writer.drain()
+            answer = await reader.readuntil(b"\r\n")
+            writer.close()
+            assert answer == b"HTTP/1.1 401 Unauthorized\r\n"
 
     run(main, 60)

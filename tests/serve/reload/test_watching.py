@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from support.gateways import run, until
-from support.reloaded import entry, reloaded
+from support.reloaded import entry, reloaded, write
+from toolfold.config.gateway_config import GatewayConfig, load_gateway
+from toolfold.redact import Redactor
+from toolfold.serve.control.gateway_control import GatewayControl
+from toolfold.serve.gateway import Gateway
 from toolfold.serve.reload import watching
 from toolfold.serve.reload.config_file import ConfigFile
 from toolfold.serve.reload.watching import watch
@@ -142,5 +146,24 @@ def test_a_watched_file_that_grows_beyond_bounds_or_becomes_a_link_keeps_the_las
             place.write({"one": entry("one"), "two": entry("two")}, watch=True)
             await place.has("two__echo")
             assert place.reloading.problem is None
+
+    run(main)
+
+
+def test_what_is_written_while_the_gateway_starts_is_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LOOK_EVERY", EVERY)
+    file = tmp_path / "toolfold.json"
+    write(file, {"one": entry("one")}, watch=True)
+
+    def load() -> GatewayConfig:
+        return load_gateway(file, strict=False)
+
+    async def main() -> None:
+        async with Gateway(load()) as made:
+            write(file, {"one": entry("one"), "two": entry("two")}, watch=True)
+            async with GatewayControl("http", redactor=Redactor()).opened(made, load):
+                await until(lambda: list(made.pool.upstreams) == ["one", "two"])
 
     run(main)

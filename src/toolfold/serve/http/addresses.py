@@ -32,8 +32,7 @@ def check_bind(host: str, settings: ServeSettings, block: str = "serve") -> None
     Raises:
         ConfigError: The address is not a loopback one and there are no tokens.
     """
-    is_open = not settings.tokens and settings.oauth is None
-    if is_open and not is_loopback(_bound_name(host)):
+    if not settings.knows_callers and not is_loopback(_bound_name(host)):
         raise ConfigError(
             f"without tokens, {host!r} would serve everybody who can reach it",
             hint=f"add `tokens` under `{block}`, or bind to 127.0.0.1",

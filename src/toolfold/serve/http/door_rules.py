@@ -58,14 +58,11 @@ class DoorRules:
         before: DoorRules | None = None,
         profiles: frozenset[str] = frozenset(),
     ) -> DoorRules:
-        """Return what the settings say, for a door at a host; an issuer is that of the start.
+        """Return what the settings say, for a door at a host.
 
         Raises:
             ConfigError: A token cannot be used, or none guards an address others reach.
         """
-        if before is not None:
-            oauth = before.doorkeeper.oauth
-            settings = replace(settings, oauth=None if oauth is None else oauth.settings)
         check_bind(host, settings, block)
         return cls(
             TokenTable.of(settings, before=None if before is None else before.doorkeeper),
@@ -100,6 +97,16 @@ class DoorRules:
         if self.doorkeeper.is_open:
             return self.local if name == self.local.name else None
         return self.doorkeeper.named(name)
+
+    def serves_bearers_of(self, before: DoorRules) -> bool:
+        """Whether those are still let in whose access tokens other rules took."""
+        oauth, old = self.doorkeeper.oauth, before.doorkeeper.oauth
+        return old is None or (oauth is not None and oauth.settings.issuer == old.settings.issuer)
+
+    def judges_bearers_as(self, before: DoorRules) -> bool:
+        """Whether access tokens are worth what they were worth by other rules."""
+        oauth, old = self.doorkeeper.oauth, before.doorkeeper.oauth
+        return old is None or (oauth is not None and oauth.settings == old.settings)
 
     def revoked(self, before: DoorRules) -> frozenset[str]:
         """Return the names of those whom other rules let in, and these do not by that token."""

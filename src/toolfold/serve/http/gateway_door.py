@@ -2,7 +2,9 @@
 
 Whose token is gone, or another, is let in no more, and what they have open ends at once:
 sessions, streams and requests under way. So does what is open under a profile that is gone, or
-that its token is no longer for. For everybody else nothing is interrupted.
+that its token is no longer for. Where the grants of an issuer's tokens are others, the streams
+of its bearers end, so that they come back with their tokens. For everybody else nothing is
+interrupted.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 from toolfold.serve.http.conversations import ConversationDoor
 from toolfold.serve.http.events import ResumableSessions
 from toolfold.serve.http.guard import DoorRules, Guard
+from toolfold.serve.oauth.grants import PREFIX as BEARERS
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -65,9 +68,14 @@ class GatewayDoor:
     def _keep_to(self, rules: DoorRules) -> None:
         before, self._guard.rules = self._guard.rules, rules
         gone = rules.revoked(before)
+        takes_bearers = rules.serves_bearers_of(before)
 
         def is_gone(name: str, profile: str) -> bool:
-            return name in gone or not rules.serves(name, profile)
+            return (
+                name in gone
+                or not rules.serves(name, profile)
+                or (not takes_bearers and name.startswith(BEARERS))
+            )
 
         for client in self._gateway.clients:
             old = client.admitted
@@ -78,6 +86,9 @@ class GatewayDoor:
         if gone:
             _log.info("let in no more: %s", ", ".join(sorted(gone)))
         self._guard.end(is_gone)
+        if not rules.judges_bearers_as(before):
+            # What a bearer is worth is known by the token alone: it has to be shown again.
+            self._guard.end_streams(lambda name, profile: name.startswith(BEARERS))
         self._conversations.drop(is_gone)
         task = asyncio.get_running_loop().create_task(self._sessions.end(is_gone))
         self._ending.add(task)

@@ -190,16 +190,16 @@ class Guard:
             if oauth is not None and (page := oauth.page(scope)) is not None:
                 await _respond(send, 200, *page)
                 return
+            rules = self.rules
             principal = await self._check_caller(scope)
-            profile = self._customs.profile(scope)
-            if profile is not None:
-                principal = self.rules.under(profile, principal)
-            bind(scope, principal)
-            self._customs.admit(scope, principal)
             self._check_closing(scope)
             visit = self._check_presence(scope, principal)
             if self._customs.reads_body(scope):
                 receive = await self._check_body(scope, receive)
+            while rules is not self.rules:
+                # They were changed while it came in: whoever is let in no more has not begun.
+                rules = self.rules
+                principal = await self._check_caller(scope)
         except _Refusal as refusal:
             self._tell(scope, refusal)
             body, headers = self._customs.refusal(scope, refusal.status, refusal.text)
@@ -238,8 +238,15 @@ class Guard:
 
     def end(self, is_gone: Gone) -> None:
         """End the requests of some callers, who are let in no more; their streams, too."""
+        self._end(lambda work: is_gone(work.owner, work.profile))
+
+    def end_streams(self, is_theirs: Gone) -> None:
+        """End the streams of some callers, who may come back; calls under way go on."""
+        self._end(lambda work: work.is_stream and is_theirs(work.owner, work.profile))
+
+    def _end(self, ends: Callable[[_UnderWay], bool]) -> None:
         for task, work in self._under_way.items():
-            if is_gone(work.owner, work.profile):
+            if ends(work):
                 self._ended.add(task)
                 task.cancel()
 
@@ -304,6 +311,16 @@ class Guard:
         return _for_page(send, origins[0], self._customs.shown_headers)
 
     async def _check_caller(self, scope: AsgiScope) -> Principal:
+        """Refuse a request that nobody may make, and take note of who makes it."""
+        principal = await self._caller(scope)
+        profile = self._customs.profile(scope)
+        if profile is not None:
+            principal = self.rules.under(profile, principal)
+        bind(scope, principal)
+        self._customs.admit(scope, principal)
+        return principal
+
+    async def _caller(self, scope: AsgiScope) -> Principal:
         """Refuse a request without a known token, or one too many."""
         admin_path = self._customs.admin_path
         if admin_path is not None and scope["path"].startswith(admin_path):

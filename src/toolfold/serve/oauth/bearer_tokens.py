@@ -45,7 +45,8 @@ class BearerTokens:
 
     def __init__(self, settings: OAuthSettings, keys: SigningKeys) -> None:
         self._settings = settings
-        self._keys = keys
+        self.keys = keys
+        """The issuer's keys."""
 
     async def claims(self, token: str, profile: str = "") -> Mapping[str, Any]:
         """Return what a token says, when all that it must say holds.
@@ -62,7 +63,7 @@ class BearerTokens:
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in self._settings.algorithms:
             raise BadTokenError("the token is signed in a way that is not taken")
-        key = await self._keys.find(kid, algorithm)
+        key = await self.keys.find(kid, algorithm)
         if key is None:
             raise BadTokenError("the token is signed with an unknown key")
         claims = self._verified(token, key, algorithm, profile)

@@ -77,11 +77,12 @@ class ProtectedResource:
         oauth = settings.oauth
         if oauth is None:
             return None
-        if before is not None and before.settings == oauth:
-            tokens = before._tokens
+        if before is not None and _publishes(before.settings) == _publishes(oauth):
+            keys = before._tokens.keys
         else:
             documents = IssuerDocuments(oauth.issuer, oauth.jwks_uri)
-            tokens = BearerTokens(oauth, SigningKeys(documents.keys, again=oauth.refetch))
+            keys = SigningKeys(documents.keys, again=oauth.refetch)
+        tokens = BearerTokens(oauth, keys)
         return cls(oauth, tokens, read_only=settings.read_only, rate_limit=settings.rate_limit)
 
     @property
@@ -157,6 +158,11 @@ class ProtectedResource:
         }
         said = ", ".join(f'{key}="{value}"' for key, value in parts.items() if value)
         return b"www-authenticate", f"Bearer {said}".encode("ascii")
+
+
+def _publishes(oauth: OAuthSettings) -> tuple[str, str, float]:
+    """Return all that the issuer's keys depend on."""
+    return oauth.issuer, oauth.jwks_uri, oauth.refetch
 
 
 def _metadata(oauth: OAuthSettings, profile: str) -> bytes:

@@ -12,8 +12,9 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -167,15 +168,22 @@ class Reloading:
         if self._file is None:
             _log.warning("there is no configuration file to watch")
             return
-        task = asyncio.get_running_loop().create_task(
-            watch(self._file, lambda: self._quietly("the file was changed"))
-        )
-        self._tasks.add(task)
+        changed = partial(self._quietly, "the file was changed")
+        self._start(watch(self._file, changed, begun=self._catch_up))
 
     def close(self) -> None:
         """Read nothing any more."""
         for task in self._tasks:
             task.cancel()
+
+    async def _catch_up(self) -> None:
+        """Take up what was written while the gateway started, after it had read the file."""
+        try:
+            is_other = bool(difference(self._last_read, await asyncio.to_thread(self._read)))
+        except ToolfoldError:
+            is_other = True  # a reload says what is wrong
+        if is_other:
+            await self._quietly("the file was changed during the start")
 
     async def _quietly(self, by: str) -> None:
         try:
@@ -201,7 +209,7 @@ class Reloading:
                 new = await asyncio.to_thread(self._read)
                 found = difference(self._last_read, new)
                 apis = await asyncio.to_thread(self._apis.changed, self._last_read.apis, new)
-                found = replace(found, apis=tuple(dict.fromkeys((*found.apis, *apis))))
+                found = _with_documents(found, apis)
                 apply = self._prepared(new, apis)
             except ToolfoldError as error:
                 self._refused(error)
@@ -296,6 +304,16 @@ class Reloading:
         """What the status says of it."""
         at = None if self.at is None else moment(self.at)
         return {"config_problem": self.problem, "reloaded": at}
+
+
+def _with_documents(found: Differences, made: Iterable[str]) -> Differences:
+    """Return what is different, with the APIs whose documents alone were written since."""
+    written = tuple(name for name in made if name not in found.apis)
+    return replace(
+        found,
+        apis=(*found.apis, *written),
+        widened=(*found.widened, *(f"API {name!r} has another document" for name in written)),
+    )
 
 
 def _told(found: Differences) -> Json:

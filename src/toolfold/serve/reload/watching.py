@@ -23,7 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 async def watch(
-    file: ConfigFile, changed: Callable[[], Awaitable[None]], every: float | None = None
+    file: ConfigFile,
+    changed: Callable[[], Awaitable[None]],
+    every: float | None = None,
+    begun: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Call something whenever the file's content has changed and come to rest; for ever.
 
@@ -31,9 +34,12 @@ async def watch(
         file: The file.
         changed: What to call.
         every: How often to look, in seconds.
+        begun: What to call once the file is watched: what was written before is not seen here.
     """
     seconds = LOOK_EVERY if every is None else every
     known, digest = file.look(), await asyncio.to_thread(file.digest)
+    if begun is not None:
+        await begun()
     while True:
         await asyncio.sleep(seconds)
         now = file.look()
