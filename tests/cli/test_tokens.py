@@ -111,3 +111,19 @@ def test_a_damaged_file_lets_nobody_in_and_is_an_error(config: Path, text: str) 
     assert "cannot be used" in result.stderr
     with pytest.raises(Exception, match="cannot be used"):
         table(config)
+
+
+def test_a_list_says_whose_a_token_is_and_that_there_are_none(config: Path) -> None:
+    whole = json.loads(config.read_text("utf-8"))
+    del whole["serve"]["tokens"]
+    config.write_text(json.dumps(whole), "utf-8")
+
+    none = tokens(config, "list")
+    tokens(config, "create", "laptop", "--tenant", "acme")
+    one = tokens(config, "list")
+
+    assert (none.exit_code, none.stdout, none.stderr) == (
+        0, "", "there are no tokens; `toolfold tokens create NAME` makes one\n",
+    )  # fmt: skip
+    assert one.stdout.startswith("laptop  of ")
+    assert one.stdout.endswith(", of the tenant acme\n")

@@ -12,6 +12,7 @@ from toolfold.cli.servers import AskedGateways
 from toolfold.cli.status import state_folders
 from toolfold.config.opened_store import store_of
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.store.store import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -42,7 +43,7 @@ def command() -> None:
 @click.option(
     "--tenant",
     metavar="NAME",
-    default="default",
+    default=DEFAULT_TENANT,
     show_default=True,
     help="Whose it is, among those who share a deployment",
 )
@@ -152,11 +153,14 @@ def list_command(config: str | None, as_json: bool) -> None:
     if as_json:
         options.print_json({"tokens": found})
         return
+    if not found:
+        click.echo("there are no tokens; `toolfold tokens create NAME` makes one", err=True)
     for one in found:
         words = [f"from the {one['from']}" if one["from"] == "file" else f"of {one['created']}"]
         words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []
         words += [f"deny {' '.join(one['deny'])}"] if one["deny"] else []
         words += ["read-only"] if one["read_only"] else []
+        words += [f"of the tenant {one['tenant']}"] if one["tenant"] != DEFAULT_TENANT else []
         if one["profiles"] is not None:
             words.append(f"under {' '.join(one['profiles']) or 'no profile'} alone")
         words += [f"revoked {one['revoked']}"] if one["revoked"] else []
