@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from toolfold.serve.token_store import NOBODYS
 from toolfold.settings import Settings
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
         added=tuple(name for name in after if name not in before),
         removed=tuple(name for name in before if name not in after),
         changed=tuple(name for name in kept if not _is_same(before[name], after[name])),
-        tokens=_changed(old.serve.tokens, new.serve.tokens),
+        tokens=_changed(_tokens(old), _tokens(new)),
         apis=changed_apis(old.apis, new.apis),
         profiles=_changed(_profiles(old, folding), _profiles(new, folding)),
         settings=(
@@ -141,6 +142,11 @@ def _changed(old: Sequence[_Named], new: Sequence[_Named]) -> tuple[str, ...]:
     return tuple(name for name in {**before, **after} if before.get(name) != after.get(name))
 
 
+def _tokens(config: GatewayConfig) -> list[Token]:
+    """Return the tokens that let somebody in."""
+    return [token for token in config.serve.tokens if token != NOBODYS]
+
+
 def _profiles(config: GatewayConfig, moved: Sequence[str]) -> list[ServedProfile]:
     """Return the profiles without what is told of already, as settings of all."""
     plain = {key: getattr(Settings(), key) for key in moved}
@@ -159,8 +165,8 @@ def _is_same(one: Server | HttpApi, other: Server | HttpApi) -> bool:
 def _widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
     yield from _wider_sources(old, new)
     yield from _wider_serve(old.serve, new.serve)
-    tokens = {token.name: token for token in old.serve.tokens}
-    for token in new.serve.tokens:
+    tokens = {token.name: token for token in _tokens(old)}
+    for token in _tokens(new):
         if token.name not in tokens:
             yield f"token {token.name!r} is new"
         else:
