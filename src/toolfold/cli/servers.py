@@ -205,7 +205,12 @@ def disable_command(running: AskedGateways, name: str, as_json: bool) -> None:
 @command.command("logs", short_help="Show the last lines of a server's standard error")
 @click.argument("name")
 @click.option(
-    "--lines", type=click.IntRange(1, 200), default=50, show_default=True, help="How many"
+    "--lines",
+    metavar="N",
+    type=click.IntRange(1, 200),
+    default=50,
+    show_default=True,
+    help="How many",
 )
 @reaching
 def logs_command(running: AskedGateways, name: str, lines: int, as_json: bool) -> None:
