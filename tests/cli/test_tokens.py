@@ -75,7 +75,11 @@ def test_where_the_last_token_was_revoked_nobody_is_let_in(config: Path) -> None
     assert table(config).is_open
     value = tokens(config, "create", "laptop").stdout.strip()
     assert not table(config).is_open
-    tokens(config, "revoke", "laptop")
+    revoked = tokens(config, "revoke", "laptop")
+    assert (revoked.stdout, revoked.stderr) == (
+        "revoked laptop\n",
+        "it was the last: over HTTP nobody is let in until you make another\n",
+    )
 
     assert not table(config).is_open
     assert table(config).admit(value) is None

@@ -114,12 +114,18 @@ def revoke(name: str, config: str | None, as_json: bool) -> None:
     """
     from toolfold.serve.token_store import TokenStore
 
-    TokenStore(store_of(_loaded(config).serve).documents).revoke(name, time.time())
+    loaded = _loaded(config)
+    kept = TokenStore(store_of(loaded.serve).documents)
+    kept.revoke(name, time.time())
     told = _apply(config)
     if as_json:
         options.print_json({"name": name, "gateways": told})
     else:
         click.echo(f"revoked {options.plain(name)}")
+        if not loaded.serve.tokens and all(each.revoked is not None for each in kept.load()):
+            click.echo(
+                "it was the last: over HTTP nobody is let in until you make another", err=True
+            )
 
 
 @command.command("list", short_help="List the tokens, without themselves")
