@@ -46,14 +46,14 @@ def demo() -> Iterator[str]:
 
 
 @pytest.fixture
-def over(tmp_path: Path) -> Iterator[Callable[[list[dict[str, Any]]], str]]:
+def over(tmp_path: Path, page: Page) -> Iterator[Callable[[list[dict[str, Any]]], str]]:
     """Starts an inspector over some tools."""
     with ExitStack() as stack:
 
         def start(tools: list[dict[str, Any]]) -> str:
             file = tmp_path / "tools.json"
             file.write_text(json.dumps(tools), encoding="utf-8")
-            return stack.enter_context(inspecting("--catalog", str(file)))
+            return stack.enter_context(inspecting("--catalog", str(file), page=page))
 
         yield start
 

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 __all__ = ["FLAGS", "NO_BROWSER", "chromium", "inspecting", "toolfold"]
 
@@ -37,8 +41,14 @@ def toolfold(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def inspecting(*arguments: str) -> Iterator[str]:
-    """Run `toolfold inspect`; yield its link."""
+def inspecting(*arguments: str, page: Page | None = None) -> Iterator[str]:
+    """Run `toolfold inspect`; yield its link.
+
+    Args:
+        arguments: What to look at.
+        page: Who looks, and is led away before the end: what it still asks an inspector that
+            stops is refused.
+    """
     command = toolfold("inspect", "--no-browser", *arguments)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         assert process.stdout is not None
@@ -46,5 +56,7 @@ def inspecting(*arguments: str) -> Iterator[str]:
         assert "#" in link, "the inspector does not start"
         try:
             yield link
+            if page is not None:
+                page.goto("about:blank")
         finally:
             process.terminate()

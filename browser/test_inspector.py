@@ -139,7 +139,7 @@ def test_two_catalogs_answer_side_by_side(page: Page, tmp_path: Path) -> None:
         files.append(str(tmp_path / f"{name}.json"))
         tool = {"name": name, "description": f"{name} to somebody by post.", "parameters": {}}
         Path(files[-1]).write_text(json.dumps([tool]))
-    with inspecting(*files) as link:
+    with inspecting(*files, page=page) as link:
         page.goto(link)
         page.get_by_role("tab", name="Search").click()
         page.get_by_label("Query").fill("by post")
@@ -178,7 +178,7 @@ def test_the_gate_is_a_slider_and_every_strategy_has_its_price(page: Page, demo:
 
 
 def test_a_recorded_chat_is_read_turn_by_turn(page: Page, tmp_path: Path) -> None:
-    with inspecting(str(chat_transcript(tmp_path))) as link:
+    with inspecting(str(chat_transcript(tmp_path)), page=page) as link:
         page.goto(link)
         page.get_by_role("tab", name="Conversations").click()
         page.get_by_role("link", name="Remind me to call mum").click()
@@ -199,7 +199,7 @@ def test_an_audit_log_is_read_call_by_call(page: Page, tmp_path: Path) -> None:
         {"at": "2026-11-16T10:00:01Z", "tool": "forge__list_issues", "outcome": "failed"},
     ]
     log.write_text("".join(json.dumps({**about, **call}) + "\n" for call in calls))
-    with inspecting(str(log)) as link:
+    with inspecting(str(log), page=page) as link:
         page.goto(link)
         page.get_by_role("tab", name="Conversations").click()
 
@@ -311,7 +311,7 @@ def test_a_catalog_of_scripts_is_shown_and_nothing_runs(page: Page, tmp_path: Pa
     names = ("at", "principal", "outcome", "tool", "server", "error", "arguments", "session", "via")
     (tmp_path / "audit.jsonl").write_text(json.dumps(dict.fromkeys(names, SCRIPT)) + "\n")
     given = [str(tmp_path / name) for name in ("tools.json", "chat.jsonl", "audit.jsonl")]
-    with inspecting(*given) as link:
+    with inspecting(*given, page=page) as link:
         page.goto(link)
         expect(page.get_by_role("table", name="Sources")).to_contain_text("onerror=alert(1)")
         page.get_by_role("table", name="Sources").get_by_role("link").first.click()

@@ -46,6 +46,24 @@ def test_migrating_twice_and_at_once_is_migrating_once(
         assert applied(connection) == known()[-1].version
 
 
+def test_what_only_an_administrator_can_make_is_asked_for_by_the_statement(
+    empty_database: Callable[[], tuple[str, str]],
+) -> None:
+    owner, app = empty_database()
+
+    with psycopg.connect(app, autocommit=True) as connection, pytest.raises(ConfigError) as refused:
+        migrate(connection)
+    with psycopg.connect(owner, autocommit=True) as connection, pytest.raises(ConfigError) as none:
+        migrate(connection, "nobodys")
+
+    assert refused.value.hint == "have an administrator run `CREATE EXTENSION vector` in it"
+    assert (
+        str(none.value) == "there is no role 'nobodys'; have it made: `CREATE ROLE nobodys LOGIN`"
+    )
+    with psycopg.connect(owner) as connection:
+        assert applied(connection) == 0
+
+
 def test_a_database_of_a_later_toolfold_is_not_touched(
     empty_database: Callable[[], tuple[str, str]],
 ) -> None:

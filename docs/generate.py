@@ -55,6 +55,8 @@ WIDTH = 88
 OTHER_VARIABLES = {
     "TOOLFOLD_CONFIG": "The settings file to read where none is named.",
     "TOOLFOLD_CORPORA": "The folder of corpora that `make bench` and the tests read.",
+    "TOOLFOLD_STORE": "The address of a PostgreSQL, where `serve.store` names this variable.",
+    "TOOLFOLD_ADMIN": "The admin's token, where `serve.admin` names this variable.",
 }
 
 JSON_KEYS = {

@@ -76,8 +76,8 @@ def test_a_core_pattern_that_matches_nothing_is_said_once(
             fold(TOOLS, settings=settings)
 
     assert caplog.messages == [
-        "`core` names 'tol_1', which none of 3 tools is",
-        "`never_defer` names 'nothing_*', which none of 3 tools is",
+        "`core` names 'tol_1', which is none of the tools (3)",
+        "`never_defer` names 'nothing_*', which is none of the tools (3)",
     ]
 
 

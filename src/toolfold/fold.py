@@ -115,7 +115,7 @@ def fold(
     name = _strategy_name(settings, provider, session, came)
     stays = provider is not None and session.sent is not None and bool(session.sent.records)
     if scope.holds_everything:
-        say_unmatched(came, settings)
+        say_unmatched(came, settings, sources)
     costs, tokens_before = tool_costs(entries, out, count), list_tokens(entries, out, count)
     served_as = settled(came, lenient=lenient)
     served = renamed_entries(entries, served_as)

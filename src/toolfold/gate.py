@@ -7,7 +7,7 @@ policy `always` fold whenever folding is not off, the rest when the gate opens.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from toolfold._memo import Memo
@@ -103,22 +103,29 @@ def judge(
     return verdict("none", reason)
 
 
-def say_unmatched(tools: Sequence[Tool], settings: Settings) -> None:
+def say_unmatched(tools: Sequence[Tool], settings: Settings, sources: Collection[str]) -> None:
     """Say, once for each, which patterns of open tools match none of the tools.
 
-    Presets are left out: they name what some host has, not what must be there.
+    Presets are left out: they name what some host has, not what must be there. Nothing is said
+    while a source has no tools: it may be about to list what a pattern names.
 
     Args:
         tools: All the tools there are, whoever may use them.
         settings: How to fold.
+        sources: The names of all sources.
     """
+    if not settings.core and not settings.never_defer:
+        return
+    if set(sources) - {tool.source for tool in tools}:
+        return
     for key, patterns in (("core", settings.core), ("never_defer", settings.never_defer)):
         for pattern in patterns if tools else ():
             if pattern.startswith("preset:") or _LOOKED_AT.get(pattern):
                 continue
             _LOOKED_AT.put(pattern, True)
             if not any(matches(tool, (pattern,)) for tool in tools):
-                _log.warning("`%s` names %r, which none of %d tools is", key, pattern, len(tools))
+                said = "`%s` names %r, which is none of the tools (%d)"
+                _log.warning(said, key, pattern, len(tools))
 
 
 def policies_of(tools: Sequence[Tool], settings: Settings) -> list[Policy]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from toolfold._json_values import compact
-from toolfold.errors import MissingExtraError
+from toolfold.errors import ConfigError, MissingExtraError
 
 __all__ = ["TokenCounter", "compact", "context_window", "estimate", "exact_counter"]
 
@@ -124,14 +124,27 @@ def estimate(text: str) -> int:
 def exact_counter(encoding: str = "o200k_base") -> TokenCounter:
     """Return a counter that takes the place of characters over four, by `tiktoken`.
 
+    It fetches an encoding's ranks once, and keeps them in the folder `TIKTOKEN_CACHE_DIR`.
+
     Raises:
         MissingExtraError: The `exact` extra is not installed.
+        ConfigError: There is no such encoding, or its ranks cannot be had.
     """
     try:
         import tiktoken
     except ImportError:
         raise MissingExtraError("an exact token count", "exact") from None
-    encoder = tiktoken.get_encoding(encoding)
+    try:
+        encoder = tiktoken.get_encoding(encoding)
+    except ValueError:
+        known = ", ".join(f"`{name}`" for name in tiktoken.list_encoding_names())
+        raise ConfigError(f"there is no encoding `{encoding}`", hint=f"take {known}") from None
+    except OSError as error:
+        raise ConfigError(
+            f"the ranks of `{encoding}` cannot be had: {error}",
+            hint="tiktoken fetches them once: do so where there is a network, with "
+            "TIKTOKEN_CACHE_DIR set to a folder, and take that folder along",
+        ) from None
     return lambda text: len(encoder.encode(text, disallowed_special=()))
 
 

@@ -322,7 +322,14 @@ def test_check_of_a_sound_catalog_succeeds() -> None:
     ran = run("check", "--catalog", "tools.jsonl")
 
     assert ran.code == 0
-    assert ran.out.endswith("3 tools, 153 tokens: 0 errors, 0 warnings\n")
+    assert ran.out.endswith("3 tools, 154 tokens: 0 errors, 0 warnings\n")
+
+
+def test_check_and_fold_say_the_same_of_what_a_catalog_costs() -> None:
+    checked = json.loads(run("check", "--no-retrieval", "--json").out)
+    folded = json.loads(run("fold", "--context-length", "131072", "--json").out)
+
+    assert (checked["tools"], checked["tokens"]) == (207, folded["tokens_before"])
 
 
 @pytest.mark.parametrize(

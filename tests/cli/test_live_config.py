@@ -357,3 +357,41 @@ def test_a_call_that_its_server_dies_over_says_so_and_promises_no_next_life() ->
     assert "error: one__die failed: the server 'one' died over it" in call.err
     assert "hint: it may have had effects: look what has become of it" in call.err
     assert "again: try once more" not in call.err
+
+
+def _with_functions_beside(**serve: Any) -> None:
+    Path("shop_tools.py").write_text(
+        'def get_price(item: str) -> str:\n    """Say what it costs."""\n    return "3.50"\n',
+        "utf-8",
+    )
+    whole = json.loads(configuration(core=["one__ech?"]))
+    whole |= {"functions": {"shop": "./shop_tools.py"}, "serve": {"audit": "off", **serve}}
+    Path("servers.json").write_text(json.dumps(whole), "utf-8")
+
+
+def test_a_core_tool_of_a_server_that_is_yet_to_start_is_not_said_to_be_missing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    _with_functions_beside()
+
+    listed = run("list", "--config", "servers.json")
+    called = run("call", "shop__get_price", "--arg", "item=milk", "--config", "servers.json")
+
+    assert (listed.code, called.code, called.out) == (0, 0, "3.50\n")
+    assert caplog.messages == []
+
+
+def test_a_call_that_wants_a_yes_says_how_to_give_it_where_nobody_can_be_asked() -> None:
+    _with_functions_beside(destructive="ask")
+    asked = ("call", "shop__get_price", "--arg", "item=milk", "--config", "servers.json")
+
+    refused, answered = run(*asked), run(*asked, "--json")
+
+    assert refused == Ran(
+        1,
+        "",
+        "error: shop__get_price was not called: it may destroy something, and there is no "
+        "terminal to ask at\n\nhint: give --yes if it may run\n",
+    )
+    assert (answered.code, json.loads(answered.out)["isError"]) == (1, True)
+    assert run(*asked, "--yes") == Ran(0, "3.50\n", "")

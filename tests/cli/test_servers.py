@@ -24,7 +24,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def servers(place: Place, *words: str) -> Any:
-    return CliRunner().invoke(main, ["servers", *words, "--config", str(place.config)])
+    [verb, *others] = words
+    return CliRunner().invoke(main, ["servers", verb, "--config", str(place.config), *others])
 
 
 def ready(place: Place) -> None:
@@ -65,10 +66,19 @@ def test_servers_are_listed_restarted_turned_off_and_on_and_read(place: Place) -
         assert "good   disabled" in servers(place, "list").stdout
         assert "is not available" in served.call("good__echo", "hi")
         assert served.call("other__echo", "hi") == "other:hi"
-        assert "good ready, " in servers(place, "enable", "good").stdout
+        enabled = servers(place, "enable", "good").stdout
+        assert "good ready, " in enabled
+        assert "0 tools" not in enabled
 
         logs = json.loads(servers(place, "logs", "good", "--json").stdout)["gateways"][0]
         assert logs["lines"] == []
+        assert servers(place, "logs", "good").stderr == "good has written nothing\n"
+
+        added = servers(place, "add", "gone", "--", "no-such-program")
+        assert added.exit_code == 0
+        assert f"gateway {served.process.pid}: gone failed, 0 tools, " in added.stdout
+        assert "'no-such-program' is not there" in added.stdout
+        assert "has taken it up" in servers(place, "remove", "gone").stdout
 
         wrong = servers(place, "restart", "goood")
         assert wrong.exit_code == 1

@@ -77,7 +77,11 @@ def test_where_the_last_token_was_revoked_nobody_is_let_in(config: Path) -> None
     assert table(config).is_open
     value = tokens(config, "create", "laptop").stdout.strip()
     assert not table(config).is_open
-    tokens(config, "revoke", "laptop")
+    revoked = tokens(config, "revoke", "laptop")
+    assert (revoked.stdout, revoked.stderr) == (
+        "revoked laptop\n",
+        "it was the last: over HTTP nobody is let in until you make another\n",
+    )
 
     assert not table(config).is_open
     assert table(config).admit(value) is None
@@ -153,3 +157,19 @@ def test_a_damaged_file_lets_nobody_in_and_is_an_error(config: Path, text: str) 
     assert "cannot be used" in result.stderr
     with pytest.raises(Exception, match="cannot be used"):
         table(config)
+
+
+def test_a_list_says_whose_a_token_is_and_that_there_are_none(config: Path) -> None:
+    whole = json.loads(config.read_text("utf-8"))
+    del whole["serve"]["tokens"]
+    config.write_text(json.dumps(whole), "utf-8")
+
+    none = tokens(config, "list")
+    tokens(config, "create", "laptop", "--tenant", "acme")
+    one = tokens(config, "list")
+
+    assert (none.exit_code, none.stdout, none.stderr) == (
+        0, "", "there are no tokens; `toolfold tokens create NAME` makes one\n",
+    )  # fmt: skip
+    assert one.stdout.startswith("laptop  of ")
+    assert one.stdout.endswith(", of the tenant acme\n")

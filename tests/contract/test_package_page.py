@@ -93,6 +93,16 @@ def test_every_python_with_a_classifier_is_in_the_workflow() -> None:
     assert f">={classified[0]}" == project["requires-python"]
 
 
+def test_the_source_distribution_brings_every_folder_that_the_makefile_works_on() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    brought = settings["hatch"]["build"]["targets"]["sdist"]["include"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = " ".join(re.findall(r"^CODE \+?:?= *(.*)$", makefile, re.MULTILINE)).split()
+
+    assert {"src", "tests", "make", "release"} <= set(named)
+    assert [name for name in named if f"/{name}" not in brought] == []
+
+
 def test_the_hooks_have_the_versions_of_the_constraints() -> None:
     hooks = ROOT / ".pre-commit-config.yaml"
     if not hooks.exists():

@@ -263,3 +263,22 @@ def test_it_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert shown.too_wide(50) == []
     assert "           toolfold install cursor" in shown.lines
+
+
+def test_a_database_that_is_away_is_one_thing_that_is_broken_and_the_rest_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("TOOLS_STORE", "postgresql://app:geheim@127.0.0.1:1/tools")
+    write(Path("mcp.json"), {"mcpServers": {}, "serve": {"store": "TOOLS_STORE"}})
+
+    code, checks = doctor("--config", "mcp.json", "--no-servers")
+    broken = [check for check in checks if check["health"] == "broken"]
+
+    assert code == 1
+    assert [(check["part"], check["name"], check["fix"]) for check in broken] == [
+        ("files", "store", "check that PostgreSQL runs, and who may do what there"),
+    ]
+    assert broken[0]["message"].startswith("the database does not answer as it should: ")
+    assert "geheim" not in json.dumps(checks)
+    assert {check["part"] for check in checks} > {"files", "running", "environment"}

@@ -93,6 +93,13 @@ def test_a_tally_says_in_one_line_what_was_saved() -> None:
     )
 
 
+def test_a_tally_never_says_that_all_was_saved() -> None:
+    tally = ProxyTally()
+    tally.requested(replace(RECORD, rounds=1, tokens_before=62_290, tokens_after=282))
+
+    assert tally.summary().endswith("62,008 tokens of tool definitions saved (99%)")
+
+
 def test_a_running_proxy_tells_its_user_how_it_stands(tmp_path: Path) -> None:
     serve = ServeSettings(state_dir=str(tmp_path), audit=str(tmp_path / "audit.jsonl"))
     hello = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

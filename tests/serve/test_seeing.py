@@ -775,6 +775,7 @@ def test_without_a_terminal_each_change_is_one_line(caplog: pytest.LogCaptureFix
         log.server_changed(ServerStatus("mail", "http", "failed", error="refused"))
         for tools in (226, 226, 20):
             log.folded(FoldRecord(tools > 100, tools, 53_994, 398, "folding is off"))
+        log.folded(FoldRecord(True, 4_076, 0, 261, ""))
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "server github: starting"),
@@ -782,4 +783,5 @@ def test_without_a_terminal_each_change_is_one_line(caplog: pytest.LogCaptureFix
         ("WARNING", "server mail: failed, refused"),
         ("INFO", "folding 226 tools: 53,994 tokens of definitions become 398"),
         ("INFO", "not folding 20 tools: folding is off"),
+        ("INFO", "folding 4,076 tools into 261 tokens"),
     ]

@@ -426,6 +426,11 @@ def test_a_variable_that_cannot_be_used_is_refused_by_its_name() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["TOOLFOLD_STORE", "TOOLFOLD_ADMIN"])
+def test_a_variable_that_the_guides_have_people_set_is_no_setting(name: str) -> None:
+    assert load_settings(environ={name: "postgresql://app@db/tools"}) == Settings()
+
+
 def test_an_unknown_argument_is_refused() -> None:
     assert refused(treshold=3) == ("unknown key `treshold`", "did you mean `threshold`?")
 

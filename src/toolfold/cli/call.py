@@ -12,6 +12,7 @@ import click
 from toolfold._bounds import visible
 from toolfold.cli import options
 from toolfold.errors import ConfigError
+from toolfold.prompts import CANNOT_ASK
 from toolfold.scope import Scope
 from toolfold.tool import Json, is_array, is_object
 
@@ -54,7 +55,7 @@ def command(
       toolfold call time__get_current_time --arg timezone=Europe/Berlin
       toolfold call files__read_file --json-args '{"path": "notes.md"}' --json
     """
-    from toolfold.serve._one_shot import call_tool
+    from toolfold.serve._one_shot import CallError, call_tool
 
     arguments = _arguments(pairs, json_args)
     live = _live(config, profile)
@@ -77,6 +78,12 @@ def command(
         )
     if as_json:
         options.print_json(result)
+    elif CANNOT_ASK in json.dumps(result):
+        raise CallError(
+            f"{visible(name)} was not called: it may destroy something, and there is no terminal "
+            "to ask at",
+            hint="give --yes if it may run",
+        )
     else:
         _print(result)
     sys.exit(1 if result.get("isError") else 0)

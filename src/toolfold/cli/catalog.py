@@ -55,7 +55,7 @@ def command() -> None:
     """
 
 
-@command.command("push")
+@command.command("push", short_help="Write tools: what is new or changed")
 @options.live_catalog_option
 @options.live_config_option
 @opened
@@ -106,7 +106,7 @@ def push(
     )
 
 
-@command.command("diff")
+@command.command("diff", short_help="Show what a push would change")
 @options.live_catalog_option
 @options.live_config_option
 @opened
@@ -137,7 +137,7 @@ def diff(catalog: str | None, config: str | None, store: str, tenant: str, as_js
     say(", ".join(f"{len(names)} {what}" for what, names in named.items()) + f", {found.same} same")
 
 
-@command.command("list")
+@command.command("list", short_help="List the sources of the catalog")
 @opened
 @options.json_option
 def list_(store: str, tenant: str, as_json: bool) -> None:
@@ -150,16 +150,22 @@ def list_(store: str, tenant: str, as_json: bool) -> None:
     with _shared(store, tenant) as shared:
         sources = shared.sources()
     if as_json:
-        options.print_json([source._asdict() for source in sources])
+        options.print_json({"sources": [source._asdict() for source in sources]})
+        return
+    if not sources:
+        say("the catalog is empty; `toolfold catalog push` fills it", err=True)
         return
     rows = [[options.plain(source.name or "(none)"), f"{source.tools:,}"] for source in sources]
     print_table([["source", "tools"], *rows], words=1)
 
 
-@command.command("search")
+@command.command("search", short_help="Search the catalog")
 @click.argument("query")
 @opened
-@click.option("-k", "--limit", default=5, show_default=True, type=click.IntRange(1, 50))
+@click.option(
+    "-k", "--limit", metavar="N", default=5, show_default=True, type=click.IntRange(1, 50),
+    help="At most N tools",
+)  # fmt: skip
 @options.scope_options
 @options.json_option
 def search(
@@ -182,7 +188,8 @@ def search(
     with _shared(store, tenant) as shared:
         hits = shared.search(query, limit, scope=Scope(allow or ("*",), deny))
     if as_json:
-        options.print_json([{"name": hit.tool.name, "score": hit.score} for hit in hits])
+        found = [{"name": hit.tool.name, "score": hit.score} for hit in hits]
+        options.print_json({"query": query, "hits": found})
         return
     if not hits:
         say("no tool of this catalog answers that")
@@ -190,7 +197,7 @@ def search(
         say(f"{hit.score:.2f}  {options.plain(hit.tool.name)}")
 
 
-@command.command("remove")
+@command.command("remove", short_help="Take tools out by name")
 @click.argument("names", nargs=-1, required=True)
 @opened
 @options.json_option

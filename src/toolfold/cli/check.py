@@ -82,7 +82,7 @@ def command(
         tools = [t for entry in opened.entries() for t in entry.tools if t in scope]
     report = CheckReport(
         tools=len(tools),
-        tokens=sum(estimate(compact(write(tool, "openai-chat"))) for tool in tools),
+        tokens=estimate(compact([write(tool, "openai-chat") for tool in tools])),
         findings=[*found, *check_tools(tools), *_of_words(tools, opened.settings)],
         costliest=costliest(tools),
         retrieval=_retrieval(tools, opened.settings, quiet=as_json) if retrieval else [],

@@ -288,7 +288,10 @@ def _print_answers(told: list[AnswerResult]) -> None:
     if not told:
         return
     heads = list(dict.fromkeys(key for result in told for key in result.metrics))
-    rows = [["", *(head.removesuffix("_recall").replace("_", " ") for head in heads)]]
+    # How often it is right, beside which share of the right tools it is.
+    words = {"first_hit": "first hit right"}
+    named = (words.get(head, head.removesuffix("_recall").replace("_", " ")) for head in heads)
+    rows = [["", *named]]
     rows += ([f"{r.corpus} {r.ranker}", *_told(r.metrics, heads)] for r in told)
     say("\nwhat the answers hold and cost")
     print_table(rows)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _STARTING_SECONDS = 60.0
 _LOOK_EVERY = 0.1
+_LISTED_WITHIN = 1.0
+"""Seconds after which a server that is ready and has no tools is taken to have none."""
 
 
 class Reached(NamedTuple):
@@ -208,7 +210,12 @@ def disable_command(running: AskedGateways, name: str, as_json: bool) -> None:
 @command.command("logs", short_help="Show the last lines of a server's standard error")
 @click.argument("name")
 @click.option(
-    "--lines", type=click.IntRange(1, 200), default=50, show_default=True, help="How many"
+    "--lines",
+    metavar="N",
+    type=click.IntRange(1, 200),
+    default=50,
+    show_default=True,
+    help="How many",
 )
 @reaching
 def logs_command(running: AskedGateways, name: str, lines: int, as_json: bool) -> None:
@@ -231,6 +238,8 @@ def logs_command(running: AskedGateways, name: str, lines: int, as_json: bool) -
             click.echo(f"{options.dim(str(line.get('at')))}  {text}")
         if error := one.result.get("error"):
             click.echo(options.plain(f"{name}: {error}"), err=True)
+        elif not one.result.get("lines"):
+            click.echo(options.plain(f"{name} has written nothing"), err=True)
 
 
 @command.command("add", short_help="Put a server into the configuration, and reload")
@@ -279,7 +288,8 @@ def add_command(
             "and stands in the file now: write it as a reference, such as '${NAME}'",
             err=True,
         )
-    _edit(with_server(file, name, entry, replace=replace), config, as_json=as_json)
+    change = with_server(file, name, entry, replace=replace)
+    _edit(change, config, as_json=as_json, started=name)
     _tell_problem(file, name)
 
 
@@ -331,8 +341,17 @@ def _file(config: str | None) -> Path:
     return find_config(config) or user_config()
 
 
-def _edit(change: ConfigChange, config: str | None, *, as_json: bool) -> None:
-    """Write a change of the configuration, and have running gateways take it up."""
+def _edit(
+    change: ConfigChange, config: str | None, *, as_json: bool, started: str | None = None
+) -> None:
+    """Write a change of the configuration, and have running gateways take it up.
+
+    Args:
+        change: What to write.
+        config: The configuration's file, where it is not the usual one.
+        as_json: Whether to print one object.
+        started: The server that it has them start: how it stands is said.
+    """
     from toolfold.setup.own_servers import write
 
     copy = write(change)
@@ -354,7 +373,11 @@ def _edit(change: ConfigChange, config: str | None, *, as_json: bool) -> None:
     else:
         click.echo(f"wrote {options.plain(str(change.path))}")
         for one in told:
-            click.echo(f"gateway {one.pid} has taken it up")
+            if started is not None and started in _begun(one):
+                [after] = _settled([one], started)
+                click.echo(f"gateway {one.pid}: {options.plain(started)} {_standing(after)}")
+            else:
+                click.echo(f"gateway {one.pid} has taken it up")
     if problem is not None and asked.refused:
         raise problem
     if problem is not None and not as_json:
@@ -362,16 +385,21 @@ def _edit(change: ConfigChange, config: str | None, *, as_json: bool) -> None:
 
 
 def _settled(found: list[Reached], name: str) -> list[Reached]:
-    """Wait until a server has started, or has failed to."""
+    """Wait until a server has started and its tools are listed, or it has failed to."""
     until = time.monotonic() + _STARTING_SECONDS
 
     async def wait(one: Reached) -> Reached:
+        listed_until: float | None = None
         while time.monotonic() < until:
             listed = await ask(one.place, "servers.list")
             servers = _objects(listed.get("servers")) if is_object(listed) else []
             own = [server for server in servers if server.get("name") == name]
             if own and own[0].get("state") != "starting":
-                return one._replace(result={**one.result, **own[0]})
+                # Its tools come a moment after it, gathered with other changes.
+                listed_until = listed_until or time.monotonic() + _LISTED_WITHIN
+                is_empty = own[0].get("state") == "ready" and not own[0].get("tools")
+                if not is_empty or time.monotonic() >= listed_until:
+                    return one._replace(result={**one.result, **own[0]})
             await asyncio.sleep(_LOOK_EVERY)
         return one
 
@@ -383,10 +411,20 @@ def _report(found: list[Reached], name: str, *, as_json: bool) -> None:
         options.print_json({"gateways": [{"pid": one.pid, **one.result} for one in found]})
     else:
         for one in found:
-            what = server_line(one.result) if "tools" in one.result else one.result.get("state")
-            click.echo(f"gateway {one.pid}: {options.plain(name)} {what}")
+            click.echo(f"gateway {one.pid}: {options.plain(name)} {_standing(one)}")
     if any(one.result.get("state") == "failed" for one in found):
         sys.exit(1)
+
+
+def _standing(one: Reached) -> str:
+    return server_line(one.result) if "tools" in one.result else str(one.result.get("state"))
+
+
+def _begun(one: Reached) -> list[Json]:
+    """Return the servers that a reload has started, or started anew."""
+    servers = one.result.get("servers")
+    named = [servers.get("added"), servers.get("changed")] if is_object(servers) else []
+    return [name for names in named if is_array(names) for name in names]
 
 
 def _objects(value: Json) -> list[dict[str, Json]]:

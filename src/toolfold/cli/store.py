@@ -20,7 +20,7 @@ def command() -> None:
     """
 
 
-@command.command("migrate")
+@command.command("migrate", short_help="Bring a database to this version")
 @store_option
 @click.option("--role", metavar="NAME", help="Who reads and writes from then on, if not the owner")
 @options.json_option
@@ -49,7 +49,7 @@ def migrate(store: str, role: str | None, as_json: bool) -> None:
         say(f"version {newest} already")
 
 
-@command.command("audit")
+@command.command("audit", short_help="Print what was written down of calls")
 @store_option
 @click.option("--tenant", metavar="NAME", default="default", show_default=True, help="Whose calls")
 @click.option(

@@ -119,12 +119,18 @@ def revoke(name: str, config: str | None, as_json: bool) -> None:
     Examples:
       toolfold tokens revoke laptop
     """
-    _store(_loaded(config)).revoke(name, time.time())
+    loaded = _loaded(config)
+    kept = _store(loaded)
+    kept.revoke(name, time.time())
     told, is_everywhere = _apply(config)
     if as_json:
         options.print_json({"name": name, "gateways": told})
     else:
         click.echo(f"revoked {options.plain(name)}")
+        if not loaded.serve.tokens and all(each.revoked is not None for each in kept.load()):
+            click.echo(
+                "it was the last: over HTTP nobody is let in until you make another", err=True
+            )
     if not is_everywhere:
         raise ToolfoldError(
             f"a gateway runs at which {name!r} may still be let in",
@@ -163,6 +169,8 @@ def list_command(config: str | None, as_json: bool) -> None:
     if as_json:
         options.print_json({"tokens": found})
         return
+    if not found:
+        click.echo("there are no tokens; `toolfold tokens create NAME` makes one", err=True)
     for one in found:
         words = [f"from the {one['from']}" if one["from"] == "file" else f"of {one['created']}"]
         words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []

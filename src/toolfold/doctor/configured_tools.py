@@ -54,9 +54,9 @@ def look_at_configuration(
     found += [Diagnosis(part, "note", "warning", one_line(note, _LIMIT)) for note in config.notes]
     if not config.has_tools:
         found[0] = Diagnosis(part, "file", "warning", f"{path} names no tools", "toolfold import")
-    for extra, names in (("mcp", config.servers), ("openapi", config.apis)):
-        if names and missing_of(extra):
-            message = f"it has {counts[0]}, and the extra is not installed"
+    for extra, word, there in (("mcp", "server", config.servers), ("openapi", "API", config.apis)):
+        if there and missing_of(extra):
+            message = f"it has {plural(len(there), word)}, and the extra is not installed"
             fix = f"pip install 'toolfold[{extra}]'"
             found.append(Diagnosis(part, f"extra {extra}", "broken", message, fix))
             return found, None

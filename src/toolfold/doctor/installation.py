@@ -24,6 +24,7 @@ EXTRAS = {
     "proxy": "the model-API proxy",
     "exact": "exact token counts",
     "otel": "spans",
+    "postgres": "what several processes share",
 }
 """The extras that commands use, and what for."""
 

@@ -1,4 +1,4 @@
-"""What toolfold keeps on this machine: its state folder, the memory, the kept indexes."""
+"""What toolfold keeps: its state folder, the kept indexes, the store with the memory in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from toolfold._bounds import one_line
 from toolfold.config import GatewayConfig
 from toolfold.config.opened_store import store_of
 from toolfold.doctor.diagnosis import Diagnosis
+from toolfold.errors import MissingExtraError, ToolfoldError
 from toolfold.memory import PostgresMemory, memory_place
 from toolfold.prompts import plural
 from toolfold.search._cache import cache_folder
@@ -22,22 +24,36 @@ from toolfold.store.store import Documents
 __all__ = ["look_at_files"]
 
 _PART = "files"
+_LIMIT = 300
 
 
 def look_at_files(config: GatewayConfig) -> Iterator[Diagnosis]:
     """Yield how the files are that a configuration's gateway, proxy and chat keep."""
     state = config.serve.state_folder
     yield _folder("state folder", state, private=True)
-    shared = store_of(config.serve).database
-    place = memory_place(config.settings.memory, state, shared)
+    try:
+        yield from _look_at_store(config)
+    except ToolfoldError as error:
+        fix = error.hint or ""
+        if isinstance(error, MissingExtraError):
+            fix = f"pip install 'toolfold[{error.extra}]'"
+        yield Diagnosis(_PART, "store", "broken", one_line(error.message, _LIMIT), fix)
+    kept = cache_folder(config.settings.cache_dir)
+    if kept is not None:
+        yield _folder("indexes", kept, private=False)
+
+
+def _look_at_store(config: GatewayConfig) -> Iterator[Diagnosis]:
+    """Yield what the store holds, in files or in a database that must be there to be asked."""
+    store = store_of(config.serve)
+    if store.database is not None:
+        yield Diagnosis(_PART, "store", "ok", "PostgreSQL answers, with the tables of this version")
+    place = memory_place(config.settings.memory, config.serve.state_folder, store.database)
     if isinstance(place, Path):
         yield _memory(place)
     else:
         yield Diagnosis(_PART, "memory", "ok", f"{place}: {plural(_requests(place), 'request')}")
-    kept = cache_folder(config.settings.cache_dir)
-    if kept is not None:
-        yield _folder("indexes", kept, private=False)
-    yield from _waiting(store_of(config.serve).documents)
+    yield from _waiting(store.documents)
 
 
 def _requests(memory: PostgresMemory) -> int:

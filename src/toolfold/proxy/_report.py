@@ -62,11 +62,12 @@ class ProxyTally(Silent):
         requests = self.requests.total()
         if not self.folded_requests:
             return f"toolfold: {plural(requests, 'request')}, nothing to fold"
-        share = self.tokens_saved / self.tokens_before if self.tokens_before else 0.0
+        # Rounded down: something always goes out, and "100%" would say that nothing does.
+        share = 100 * self.tokens_saved // max(self.tokens_before, 1)
         searches = "1 search" if self.searches == 1 else f"{self.searches:,} searches"
         return (
             f"toolfold: {plural(requests, 'request')}, {self.folded_requests:,} folded, {searches}"
-            f"; {self.tokens_saved:,} tokens of tool definitions saved ({share:.0%})"
+            f"; {self.tokens_saved:,} tokens of tool definitions saved ({share}%)"
         )
 
 

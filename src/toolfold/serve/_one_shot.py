@@ -260,7 +260,9 @@ def _narrowed(config: GatewayConfig, name: str) -> GatewayConfig:
     apis = tuple(api for api in config.apis if owns(api.name))
     if len(servers) + len(functions) + len(apis) != 1:
         return config
-    return replace(config, servers=servers, functions=functions, apis=apis)
+    # What is listed is no matter for one call, and names tools of the others.
+    settings = replace(config.settings, core=(), never_defer=())
+    return replace(config, servers=servers, functions=functions, apis=apis, settings=settings)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from toolfold.tool import Json, is_array, is_object
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
 
-__all__ = ["NOBODYS", "KeptToken", "TokenStore", "new_token", "with_kept_tokens"]
+__all__ = ["NOBODYS", "KeptToken", "TokenStore", "admitting", "new_token", "with_kept_tokens"]
 
 VERSION = 1
 LIMITED_VERSION = 2
@@ -175,6 +175,11 @@ def with_kept_tokens(config: GatewayConfig) -> GatewayConfig:
         return config
     tokens = (*config.serve.tokens, *(each.token for each in kept if each.revoked is None))
     return replace(config, serve=replace(config.serve, tokens=tokens or (NOBODYS,)))
+
+
+def admitting(config: GatewayConfig) -> list[Token]:
+    """Return the tokens that let somebody in."""
+    return [token for token in config.serve.tokens if token != NOBODYS]
 
 
 def _version(kept: tuple[KeptToken, ...]) -> int:

@@ -30,7 +30,8 @@ _CAREFUL = ("destructiveHint", "openWorldHint")
 """The hints that ask for care where they are true; the others do where they are false."""
 
 _BLOCKS: Mapping[str, type[Any]] = {"reranker": Reranker, "memory": MemorySettings}
-_OTHER_VARIABLES = {"TOOLFOLD_CONFIG", "TOOLFOLD_CORPORA"}
+_OTHER_VARIABLES = {"TOOLFOLD_ADMIN", "TOOLFOLD_CONFIG", "TOOLFOLD_CORPORA", "TOOLFOLD_STORE"}
+"""Those that hold no setting: our own, and the names by which guides have `serve` find secrets."""
 
 
 def variable(key: str) -> str:

@@ -254,6 +254,24 @@ def test_tokens_that_are_made_and_revoked_by_command_count_at_once(tmp_path: Pat
     run(main, 60)
 
 
+def test_revoking_the_last_token_is_not_said_to_permit_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = TokenStore(tmp_path / "state")
+
+    async def main() -> None:
+        async with served(tmp_path) as (place, url), http(ONE) as h:
+            store.create(KeptToken("made", digest_of(ONE), 1.0))
+            await place.ask("tokens.apply")
+            caplog.clear()
+            store.revoke("made", 2.0)
+            assert await place.ask("tokens.apply") == {"tokens": ["made"]}
+            assert (await h.post(f"{url}/mcp", json={})).status_code == 401
+            assert "permits more" not in caplog.text
+
+    run(main, 60)
+
+
 def test_the_admins_token_may_be_in_a_variable_that_is_named_like_our_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

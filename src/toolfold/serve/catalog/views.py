@@ -176,7 +176,7 @@ class Views:
             if principal.admits(tool)
         ]
         # Of all tools, before a caller's share of them is folded.
-        say_unmatched(stock.tools, settings)
+        say_unmatched(stock.tools, settings, self._pool.names)
         folded = fold(
             tools,
             core=[tool.name for tool in tools if tool.name in stock.core],

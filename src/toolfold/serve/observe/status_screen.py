@@ -234,12 +234,13 @@ class StatusLog(Silent):
     def folded(self, record: FoldRecord) -> None:
         """Log that tools are folded, and what that saves."""
         tools = plural(record.tools, "tool")
-        line = (
-            f"folding {tools}: {record.tokens_before:,} tokens of definitions "
-            f"become {record.tokens_after:,}"
-            if record.is_active
-            else f"not folding {tools}: {record.reason}"
-        )
+        if not record.is_active:
+            line = f"not folding {tools}: {record.reason}"
+        elif record.tokens_before:
+            before, after = f"{record.tokens_before:,}", f"{record.tokens_after:,}"
+            line = f"folding {tools}: {before} tokens of definitions become {after}"
+        else:  # of a shared catalog nobody here holds the definitions
+            line = f"folding {tools} into {record.tokens_after:,} tokens"
         if line != self._fold:
             self._fold = line
             _log.info("%s", line)

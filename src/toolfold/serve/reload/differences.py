@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from toolfold.serve.reload.widening import widened
+from toolfold.serve.token_store import admitting
 from toolfold.settings import Settings
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def difference(old: GatewayConfig, new: GatewayConfig) -> Differences:
         added=tuple(name for name in after if name not in before),
         removed=tuple(name for name in before if name not in after),
         changed=tuple(name for name in kept if not _is_same(before[name], after[name])),
-        tokens=_changed(old.serve.tokens, new.serve.tokens),
+        tokens=_changed(admitting(old), admitting(new)),
         apis=changed_apis(old.apis, new.apis),
         profiles=_changed(_profiles(old, folding), _profiles(new, folding)),
         settings=(

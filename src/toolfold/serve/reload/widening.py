@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from toolfold.serve.token_store import admitting
+
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
     from toolfold.config.oauth_settings import Grant, OAuthSettings
@@ -41,8 +43,8 @@ def widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
     """
     yield from _sources(old, new)
     yield from _serve(old.serve, new.serve)
-    tokens = {token.name: token for token in old.serve.tokens}
-    for token in new.serve.tokens:
+    tokens = {token.name: token for token in admitting(old)}
+    for token in admitting(new):
         if token.name not in tokens:
             yield f"token {token.name!r} is new"
         else:

@@ -81,7 +81,7 @@ class Database:
         try:
             from psycopg_pool import ConnectionPool
         except ModuleNotFoundError:
-            raise MissingExtraError("a catalog in PostgreSQL", "postgres") from None
+            raise MissingExtraError("what is kept in PostgreSQL", "postgres") from None
         if not tenant.strip():
             raise ConfigError("a tenant has no name", hint="leave it out, or give it one")
         self.tenant = tenant
@@ -279,7 +279,7 @@ def owner_connection(address: str) -> Generator[Connection[Any]]:
     try:
         import psycopg
     except ModuleNotFoundError:
-        raise MissingExtraError("a catalog in PostgreSQL", "postgres") from None
+        raise MissingExtraError("what is kept in PostgreSQL", "postgres") from None
     try:
         with psycopg.connect(address, autocommit=True, connect_timeout=PATIENCE) as connection:
             yield connection

@@ -9,6 +9,7 @@ from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg.sql import SQL
 
 __all__ = ["Migration", "applied", "check", "known", "migrate"]
 
@@ -49,12 +50,15 @@ def migrate(connection: Connection, role: str | None = None) -> list[Migration]:
     Args:
         connection: To the database, as the owner of the schema.
         role: Who may read and write from then on, where that is not the owner.
+
+    Raises:
+        ConfigError: The extension `vector` or the role is not there, and cannot be made here.
     """
     from psycopg import sql
 
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-        connection.execute("create extension if not exists vector")
+        _create_extension(connection)
         connection.execute("create schema if not exists toolfold")
         connection.execute(
             "create table if not exists toolfold.migrations "
@@ -74,8 +78,36 @@ def migrate(connection: Connection, role: str | None = None) -> list[Migration]:
                 "grant select, insert, update, delete on all tables in schema toolfold to {}",
                 "grant execute on all functions in schema toolfold to {}",
             ):
-                connection.execute(sql.SQL(grant).format(sql.Identifier(role)))
+                _grant(connection, sql.SQL(grant), role)
     return steps
+
+
+def _create_extension(connection: Connection) -> None:
+    from psycopg import errors
+
+    try:
+        connection.execute("create extension if not exists vector")
+    except errors.InsufficientPrivilege:
+        raise ConfigError(
+            "the extension `vector` is not in the database, and this role may not create it",
+            hint="have an administrator run `CREATE EXTENSION vector` in it",
+        ) from None
+    except (errors.FeatureNotSupported, errors.UndefinedFile):
+        raise ConfigError(
+            "the server does not have the extension `vector`",
+            hint="install pgvector on the server",
+        ) from None
+
+
+def _grant(connection: Connection, grant: SQL, role: str) -> None:
+    from psycopg import errors, sql
+
+    try:
+        connection.execute(grant.format(sql.Identifier(role)))
+    except errors.UndefinedObject:
+        raise ConfigError(
+            f"there is no role {role!r}", hint=f"have it made: `CREATE ROLE {role} LOGIN`"
+        ) from None
 
 
 def check(connection: Connection) -> None:
