@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import sys
 from typing import Any
 
 import httpx2
@@ -13,7 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from cluster.roaming import Alternating, Raw, Told, events, replicas
-from support.gateways import odd, run, said, until
+from support.gateways import ODD, odd, run, said, until
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -140,6 +143,33 @@ def test_a_session_is_its_owners_and_what_ends_it_ends_it_everywhere(address: st
             for url in (a.url, b.url):
                 gone = await mine.post(url, method="tools/list", id=3)
                 assert (gone.status_code, gone.text) == (404, unknown.text)
+
+    run(main)
+
+
+def test_a_session_that_comes_back_while_it_is_let_go_of_is_held_once(address: str) -> None:
+    slow_to_end = f"trap '' TERM; {shlex.quote(sys.executable)} {ODD} stdio old; sleep 60"
+    own = Server("one", command="sh", args=("-c", slow_to_end), per_session=True)
+
+    async def main() -> None:
+        async with (
+            replicas(address, own, count=3, serve={"sessions_per_token": 1}) as (a, b, c),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            mine, other = Raw(http), Raw(http)
+            key = await mine.open(a.url)
+            await other.open(b.url)
+
+            async def asked(raw: Raw, number: int) -> None:
+                answer = await raw.call(c.url, "one__echo", number, x="a")
+                assert answer["result"]["content"][0]["text"].endswith("a")
+
+            await asked(mine, 1)
+            await asked(other, 1)  # there is room for one, whose server takes its time to end
+            await asked(mine, 2)
+            await until(lambda: len(c.gateway.clients) == 1, 30)
+            await asked(mine, 3)
+            assert [client.key for client in c.gateway.clients] == [key]
 
     run(main)
 

@@ -344,8 +344,11 @@ class RoamingSessions(ResumableSessions):
     async def _discard_session(
         self, session_id: str, transport: StreamableHTTPServerTransport
     ) -> None:
-        await super()._discard_session(session_id, transport)
-        self._copies.pop(session_id, None)
+        if self._server_instances.get(session_id, transport) is transport:
+            self._copies.pop(session_id, None)
+            await super()._discard_session(session_id, transport)
+        elif not transport.is_terminated:  # it has come back while this copy was let go of
+            await transport.terminate()
 
     async def _end(self, session: str, tenant: str) -> None:
         """Have a session be over, here and everywhere."""
