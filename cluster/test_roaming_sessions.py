@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from cluster.postgres import Postgres
 from cluster.roaming import Alternating, Raw, Told, events, replicas
 from support.gateways import ODD, odd, run, said, until
 from toolfold.sources.mcp.server import Server
@@ -170,6 +171,35 @@ def test_a_session_that_comes_back_while_it_is_let_go_of_is_held_once(address: s
             await until(lambda: len(c.gateway.clients) == 1, 30)
             await asked(mine, 3)
             assert [client.key for client in c.gateway.clients] == [key]
+
+    run(main)
+
+
+def test_sessions_go_on_while_the_database_takes_no_writes(
+    postgres_alone: tuple[Postgres, str],
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        async with (
+            replicas(address, odd("one", "old"), serve={"session_idle": 4}) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+
+            async def asked(url: str, number: int) -> None:
+                answer = await raw.call(url, "one__echo", number, x="a")
+                assert answer["result"]["content"][0]["text"].endswith("a")
+
+            server.takes_writes(on=False)
+            for number in range(6):  # rows of sessions in use are touched every second
+                await asyncio.sleep(0.5)
+                await asked(a.url, number)
+            server.takes_writes(on=True)
+            await asyncio.sleep(1.5)
+            for url in (b.url, a.url):
+                await asked(url, 9)
 
     run(main)
 

@@ -23,7 +23,7 @@ from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.documents import CHANNEL, PostgresDocuments
 from toolfold.store.postgres.news import News
 from toolfold.store.postgres.replicas import CHANNEL as MAIL
-from toolfold.store.postgres.replicas import ReplicaGoneError, Replicas
+from toolfold.store.postgres.replicas import HEARTBEAT, SILENCE, ReplicaGoneError, Replicas
 from toolfold.store.store import Documents, StoreAwayError
 
 Opener = Callable[..., Database]
@@ -206,6 +206,33 @@ def test_what_a_replica_tells_is_heard_and_leaves_no_mail(
                 with database.transaction(reads_only=True) as connection:
                     left = connection.execute("select count(*) from toolfold.mail").fetchone()
                 assert left == (0,)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_replica_outlives_a_database_that_takes_no_writes(
+    postgres_alone: tuple[Postgres, str], open_database: Opener
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        one, two = (Replicas(open_database(address), name) for name in ("one", "two"))
+
+        async def double(content: object) -> object:
+            assert isinstance(content, int)
+            return 2 * content
+
+        two.on("double", double)
+        async with one, two:
+            server.takes_writes(on=False)
+            await asyncio.sleep(SILENCE + HEARTBEAT)
+            assert await one.others() == []
+            with pytest.raises(StoreAwayError, match="read-only"):
+                await one.tell(two.id, "double", 1)
+            server.takes_writes(on=True)
+            await asyncio.sleep(3 * HEARTBEAT)
+            assert [each.name for each in await one.others()] == ["two"]
+            assert await one.ask(two.id, "double", 2) == 4
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

@@ -375,11 +375,15 @@ class RoamingSessions(ResumableSessions):
         while True:
             await asyncio.sleep(self._pace)
             turns += 1
-            with suppress(StoreAwayError):
+            try:
                 await self._keep()
                 if turns % _SWEEPS == 0:
                     await asyncio.to_thread(self._rows.sweep)
                     await self.journal.sweep()
+            except StoreAwayError:
+                pass
+            except Exception:  # all sessions would end with this
+                _log.exception("the rows of sessions are not looked after for now")
 
     async def _keep(self) -> None:
         """Touch the rows of sessions in use; write those that are missing, drop those ended."""
