@@ -110,7 +110,8 @@ class RemoteCaller:
         try:
             answer = await self._replicas.ask(self._replica, words.ASK, content)
         except (ReplicaGoneError, StoreAwayError) as error:
-            raise MCPError(INVALID_REQUEST, f"the client cannot be asked: {error}") from None
+            _log.debug("a client of another replica cannot be asked: %s", error)
+            raise MCPError(INVALID_REQUEST, "the client cannot be reached now") from None
         return words.unwrapped(answer).result
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
