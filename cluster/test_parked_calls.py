@@ -143,7 +143,7 @@ def test_while_the_database_is_away_a_call_waits_on_and_nobody_learns_where_that
             accepted = {"action": "accept", "content": {}}
             state = {
                 "requestState": asked["requestState"],
-                "inputResponses": {key: accepted for key in asked["inputRequests"]},
+                "inputResponses": dict.fromkeys(asked["inputRequests"], accepted),
             }
             await asyncio.to_thread(server.stop, "immediate")
             refused = (await call(http, b.url, **state))["error"]["message"]
