@@ -15,8 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from cluster.postgres import Postgres
-from cluster.roaming import Alternating, Raw, Told, events, replicas
+from cluster.roaming import ACCEPT, Alternating, Raw, Told, events, replicas
 from support.gateways import ODD, odd, run, said, until
+from toolfold.config.served_profiles import ServedProfile
 from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -146,6 +147,40 @@ def test_a_session_is_its_owners_and_what_ends_it_ends_it_everywhere(address: st
                 assert (gone.status_code, gone.text) == (404, unknown.text)
 
     run(main)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/part"])
+def test_a_session_that_is_ended_elsewhere_makes_room_where_it_was_opened(
+    address: str, path: str
+) -> None:
+    async def main() -> None:
+        profiles = (ServedProfile("part"),)
+        async with (
+            replicas(address, profiles=profiles, serve={"sessions_per_token": 1}) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http, path=path)
+            await raw.open(a.url)
+            ended = await http.delete(f"{b.url}{path}", headers=raw.headers)
+            assert ended.status_code == 200
+            status = 429
+            for _ in range(200):
+                if status == 429:
+                    await asyncio.sleep(0.05)
+                    status = await _opened(http, f"{a.url}{path}")
+            assert status == 200
+
+    run(main)
+
+
+async def _opened(http: httpx2.AsyncClient, url: str) -> int:
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    return (await http.post(url, json=body, headers=ACCEPT)).status_code
 
 
 def test_a_session_that_comes_back_while_it_is_let_go_of_is_held_once(address: str) -> None:
