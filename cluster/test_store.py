@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -180,6 +181,41 @@ def test_replicas_ask_each_other_and_one_that_is_gone_does_not_answer(
             async with one:
                 with pytest.raises(ReplicaGoneError, match="gone"):
                     await one.ask(two.id, "double", 1)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_not_kept(
+    address: str, open_database: Opener
+) -> None:
+    async def main() -> None:
+        one, two = (Replicas(open_database(address), name) for name in ("one", "two"))
+        asked, may_answer = asyncio.Queue[object](), asyncio.Event()
+
+        async def answer(content: object) -> object:
+            asked.put_nowait(content)
+            await may_answer.wait()
+            return "x" * 2_000_000
+
+        async def echo(content: object) -> object:
+            return content
+
+        two.on("long", answer)
+        two.on("short", echo)
+        async with one, two:
+            given_up = [asyncio.create_task(one.ask(two.id, "long", n)) for n in range(10)]
+            for _ in given_up:
+                await asked.get()
+            for task in given_up:
+                task.cancel()
+            await asyncio.wait(given_up)
+            tracemalloc.start()
+            may_answer.set()
+            for n in range(3):  # what comes later is answered later
+                assert await one.ask(two.id, "short", n) == n
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert held < 2_000_000
 
     asyncio.run(asyncio.wait_for(main(), 60))
 
