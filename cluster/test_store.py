@@ -165,7 +165,15 @@ def test_replicas_ask_each_other_and_one_that_is_gone_does_not_answer(
             assert isinstance(content, int)
             return 2 * content
 
+        async def deep(content: object) -> object:
+            assert isinstance(content, int)
+            nested: list[object] = []
+            for _ in range(content):
+                nested = [nested]
+            return nested
+
         two.on("double", double)
+        two.on("deep", deep)
         with channels[0], channels[1]:
             async with one, two:
                 assert [each.name for each in await one.others()] == ["two"]
@@ -178,6 +186,8 @@ def test_replicas_ask_each_other_and_one_that_is_gone_does_not_answer(
                     await one.ask(two.id, "halve", 1)
                 with pytest.raises(ReplicaGoneError, match="failed there: AssertionError"):
                     await one.ask(two.id, "double", "x")
+                with pytest.raises(ReplicaGoneError, match="nests too deep"):
+                    await asyncio.wait_for(one.ask(two.id, "deep", 2_000), 10)
             async with one:
                 with pytest.raises(ReplicaGoneError, match="gone"):
                     await one.ask(two.id, "double", 1)

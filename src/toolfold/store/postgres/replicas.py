@@ -245,7 +245,9 @@ class Replicas:
                 if asyncio.get_running_loop().time() > deadline:
                     _log.warning("an answer for another replica is lost: %s", error)
                     return
-            await asyncio.sleep(HEARTBEAT)
+                await asyncio.sleep(HEARTBEAT)
+            except ToolfoldError as error:
+                answer = {"error": f"the answer {error.message}"}
 
     # ---- at the database
 
