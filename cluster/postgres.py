@@ -130,6 +130,14 @@ class Postgres:
                 os.kill(own, number)
         return pids
 
+    def takes_writes(self, *, on: bool) -> None:
+        """Have it refuse every write from now on, as one whose disk is full, or take them again."""
+        with psycopg.connect(self.address(OWNER), autocommit=True) as connection:
+            connection.execute("set default_transaction_read_only = off")
+            written = "off" if on else "on"
+            connection.execute(f"alter system set default_transaction_read_only = {written}")  # pyright: ignore[reportArgumentType]
+            connection.execute("select pg_reload_conf()")
+
     def promote(self) -> None:
         """Have a standby take writes from now on, and wait until it does."""
         self._run("pg_ctl", "-D", str(self.data), "-w", "promote")

@@ -42,7 +42,8 @@ async def replica(address: str, *servers: Server, **more: Any) -> AsyncGenerator
     """A gateway over HTTP that shares a database."""
     serve: dict[str, Any] = {"audit": "off", **more.pop("serve", {})}
     folding: dict[str, Any] = {"cache_dir": "off", **more.pop("settings", {})}
-    config = GatewayConfig(servers, ServeSettings(**serve), Settings(**folding))
+    profiles = more.pop("profiles", ())
+    config = GatewayConfig(servers, ServeSettings(**serve), Settings(**folding), profiles=profiles)
     with Database(address) as database:
         membership = Membership(database, "one of them")
         sessions = SharedSessions(PostgresEntries(database, SESSIONS))
@@ -116,10 +117,12 @@ class Raw:
     Args:
         http: The client.
         headers: What goes with each request.
+        path: Where the gateway is asked.
     """
 
     http: httpx2.AsyncClient
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    path: str = "/mcp"
 
     async def open(self, url: str, **capabilities: Any) -> str:
         """Open the session at a replica; return its id."""
@@ -137,7 +140,9 @@ class Raw:
     async def post(self, url: str, **message: Any) -> httpx2.Response:
         """Post a message to a replica."""
         body = {"jsonrpc": "2.0", **message}
-        return await self.http.post(f"{url}/mcp", json=body, headers={**ACCEPT, **self.headers})
+        return await self.http.post(
+            f"{url}{self.path}", json=body, headers={**ACCEPT, **self.headers}
+        )
 
     async def call(self, url: str, tool: str, number: int, **arguments: Any) -> Any:
         """Call a tool; return the answer's message."""
@@ -153,7 +158,7 @@ class Raw:
         more = {} if last is None else {"last-event-id": last}
         headers = {**ACCEPT, **self.headers, **more}
         body = {"json": {"jsonrpc": "2.0", **message}} if message else {}
-        return self.http.stream(verb, f"{url}/mcp", headers=headers, **body)
+        return self.http.stream(verb, f"{url}{self.path}", headers=headers, **body)
 
 
 def events(text: str) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cluster.postgres import Postgres
+from cluster.serving import soon
 from toolfold import Session, Settings
 from toolfold.proxy.exchange import Again, Finished
 from toolfold.proxy.opening import open_exchange
@@ -20,7 +21,7 @@ from toolfold.session import SentArray
 from toolfold.store.entries import MemoryEntries, SqliteEntries
 from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.entries import SESSIONS, TURNS, EntryKind, PostgresEntries
-from toolfold.store.store import Entries
+from toolfold.store.store import Entries, StoreAwayError
 
 Opener = Callable[..., Database]
 
@@ -204,6 +205,49 @@ def test_with_the_database_away_a_conversation_goes_on_where_it_is(
         assert await sessions.begun("never seen") == Session()
 
     asyncio.run(main())
+
+
+def test_what_a_conversation_did_while_the_database_was_away_is_known_to_all_afterwards(
+    postgres_alone: tuple[Postgres, str], open_database: Opener
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        databases = [open_database(address) for _ in range(2)]
+        here, there = (SharedSessions(PostgresEntries(each, SESSIONS)) for each in databases)
+        await here.joined("k", Session(), Session(revealed=("a",)))
+        began = await here.begun("k")
+        server.stop("immediate")
+        await here.joined("k", began, began.reveal(["b"]))
+        at_last = await here.begun("k")
+        await here.joined("k", at_last, at_last.reveal(["c"]))
+        server.start()
+        await asyncio.to_thread(soon, lambda: all(map(_answers, databases)))
+        # A step that began before all that, and one that ended elsewhere meanwhile.
+        await there.joined("k", began, began.reveal(["d"]))
+        before, after = await here.joined("k", began, began.reveal(["e"]))
+        assert set(before.revealed) == {"a", "d"}
+        assert set(after.revealed) == {*"abcde"}
+        for replica in (here, there):
+            assert await replica.begun("k") == after
+
+        server.stop("immediate")
+        await here.joined("k", after, after.searched_in_vain())
+        server.start()
+        await asyncio.to_thread(soon, lambda: all(map(_answers, databases)))
+        found = await here.begun("k")  # nothing else is done
+        assert found.fruitless == after.fruitless + 1
+        assert await there.begun("k") == found
+
+    asyncio.run(main())
+
+
+def _answers(database: Database) -> bool:
+    try:
+        with database.transaction():
+            return True
+    except StoreAwayError:
+        return False
 
 
 FOLDING = Settings(enabled="on", prefetch="off")

@@ -27,8 +27,9 @@ from toolfold.sources.mcp.connection import Params, is_gone, is_unheard
 from toolfold.sources.mcp.mcp_source import McpSource
 from toolfold.sources.mcp.server import Server
 from toolfold.store.postgres.database import Database
-from toolfold.store.postgres.leases import Lease, now
-from toolfold.store.postgres.replicas import Replicas
+from toolfold.store.postgres.leases import Lease, Leases, now
+from toolfold.store.postgres.line import Line
+from toolfold.store.postgres.replicas import SILENCE, Replicas
 from toolfold.tool import Json
 
 Opener = Callable[..., Database]
@@ -97,6 +98,111 @@ def test_nothing_is_run_when_the_lease_is_over(
                 words.unwrapped(answered)
             assert is_unheard(raised.value)
         assert (tmp_path / "book").read_text("utf-8").count("call") == 1
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_change_that_comes_while_others_are_told_on_is_told_on_as_well(
+    address: str, open_database: Opener, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        there = Membership(open_database(address), "there")
+        heard: set[str] = set()
+
+        async def told(content: Any) -> None:
+            heard.add(content["params"]["uri"])
+
+        there.replicas.on(words.TOLD, told)
+        async with (
+            there.opened(),
+            held(open_database(address), tmp_path, Scope(), now() + 60) as (server, source),
+        ):
+            assert source.connection is not None
+            server.join(there.replicas.id, source.connection)
+            uris = [f"file:///{number}" for number in range(500)]
+            for uri in uris[:-1]:
+                server.told("notifications/resources/updated", {"uri": uri})
+            await asyncio.to_thread(soon, lambda: heard, 10)
+            assert len(heard) < 400
+            server.told("notifications/resources/updated", {"uri": uris[-1]})
+            await asyncio.to_thread(soon, lambda: heard == {*uris}, 20)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_what_changes_while_the_database_is_away_is_told_when_it_is_back(
+    postgres_alone: tuple[Postgres, str], open_database: Opener, tmp_path: Path
+) -> None:
+    postgres, address = postgres_alone
+
+    async def main() -> None:
+        there = Membership(open_database(address), "there")
+        heard: set[str] = set()
+
+        async def told(content: Any) -> None:
+            heard.add(content["params"]["uri"])
+
+        there.replicas.on(words.TOLD, told)
+        async with (
+            there.opened(),
+            held(open_database(address), tmp_path, Scope(), now() + 60) as (server, source),
+        ):
+            assert source.connection is not None
+            server.join(there.replicas.id, source.connection)
+            server.told("notifications/resources/updated", {"uri": "file:///b"})
+            await asyncio.to_thread(soon, lambda: heard == {"file:///b"}, 10)
+            await asyncio.to_thread(postgres.stop, "immediate")
+            server.told("notifications/resources/updated", {"uri": "file:///a"})
+            await asyncio.sleep(1)
+            await asyncio.to_thread(postgres.start)
+            await asyncio.to_thread(soon, lambda: heard == {"file:///a", "file:///b"}, 20)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_replica_that_is_away_for_a_moment_hears_of_changes_when_it_is_back(
+    address: str, open_database: Opener, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        there = Membership(open_database(address), "there")
+        heard: list[str] = []
+
+        async def told(content: Any) -> None:
+            heard.append(content["params"]["uri"])
+
+        there.replicas.on(words.TOLD, told)
+        async with held(open_database(address), tmp_path, Scope(), now() + 60) as (server, source):
+            assert source.connection is not None
+            server.join(there.replicas.id, source.connection)
+            server.told("notifications/resources/updated", {"uri": "file:///a"})
+            await asyncio.sleep(1)
+            async with there.opened():
+                await asyncio.to_thread(soon, lambda: heard == ["file:///a"], 10)
+                server.told("notifications/resources/updated", {"uri": "file:///b"})
+                await asyncio.to_thread(soon, lambda: heard == ["file:///a", "file:///b"], 10)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_whoever_was_away_for_so_long_that_others_took_it_for_gone_joins_anew(
+    postgres_alone: tuple[Postgres, str], open_database: Opener
+) -> None:
+    postgres, address = postgres_alone
+
+    async def main() -> None:
+        here = Membership(open_database(address), "here")
+        holder = uuid.uuid4()
+        lease = Leases(Line(open_database(address)), holder, seconds=60).take("server one")
+        assert lease is not None
+        once = ServersOnce(here)
+        async with here.opened():
+            away = asyncio.create_task(once.moved_on("one", lease.token))
+            await asyncio.sleep(1)
+            await asyncio.to_thread(postgres.stop, "immediate")
+            await asyncio.sleep(SILENCE)
+            assert not away.done()
+            await asyncio.to_thread(postgres.start)
+            assert await asyncio.wait_for(away, 20) == (holder, lease.token)
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

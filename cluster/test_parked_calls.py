@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx2
@@ -10,6 +11,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from cluster.postgres import Postgres
 from cluster.roaming import Alternating, replica, replicas
 from support.gateways import run, said
 from toolfold import prompts
@@ -122,6 +124,36 @@ def test_a_call_that_waited_at_a_replica_that_is_gone_says_so(address: str) -> N
                 asked = (await call(http, a.url))["result"]
             gone = await call(http, b.url, requestState=asked["requestState"], inputResponses={})
             assert gone["error"]["message"] == prompts.REPLICA_GONE
+
+    run(main)
+
+
+def test_while_the_database_is_away_a_call_waits_on_and_nobody_learns_where_that_is(
+    postgres_alone: tuple[Postgres, str],
+) -> None:
+    ran: list[str] = []
+    server, address = postgres_alone
+
+    async def main() -> None:
+        async with (
+            replicas(address, sources=[source(ran)], serve=ASK) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            asked = (await call(http, a.url))["result"]
+            accepted = {"action": "accept", "content": {}}
+            state = {
+                "requestState": asked["requestState"],
+                "inputResponses": dict.fromkeys(asked["inputRequests"], accepted),
+            }
+            await asyncio.to_thread(server.stop, "immediate")
+            refused = (await call(http, b.url, **state))["error"]["message"]
+            assert refused == "the call waits at another replica: the database is away, try later"
+            await asyncio.to_thread(server.start)
+            while "error" in (done := await call(http, b.url, **state)):
+                assert done["error"]["message"] == refused
+                await asyncio.sleep(0.2)
+            assert done["result"]["content"][0]["text"] == "p is ash"
+            assert ran == ["p"]
 
     run(main)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import sys
 from typing import Any
 
 import httpx2
@@ -13,8 +15,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from cluster.postgres import Postgres
-from cluster.roaming import Alternating, Raw, Told, events, replicas
-from support.gateways import odd, run, said, until
+from cluster.roaming import ACCEPT, Alternating, Raw, Told, events, replicas
+from support.gateways import ODD, odd, run, said, until
+from toolfold.config.served_profiles import ServedProfile
+from toolfold.sources.mcp.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -141,6 +145,96 @@ def test_a_session_is_its_owners_and_what_ends_it_ends_it_everywhere(address: st
             for url in (a.url, b.url):
                 gone = await mine.post(url, method="tools/list", id=3)
                 assert (gone.status_code, gone.text) == (404, unknown.text)
+
+    run(main)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/part"])
+def test_a_session_that_is_ended_elsewhere_makes_room_where_it_was_opened(
+    address: str, path: str
+) -> None:
+    async def main() -> None:
+        profiles = (ServedProfile("part"),)
+        async with (
+            replicas(address, profiles=profiles, serve={"sessions_per_token": 1}) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http, path=path)
+            await raw.open(a.url)
+            ended = await http.delete(f"{b.url}{path}", headers=raw.headers)
+            assert ended.status_code == 200
+            status = 429
+            for _ in range(200):
+                if status == 429:
+                    await asyncio.sleep(0.05)
+                    status = await _opened(http, f"{a.url}{path}")
+            assert status == 200
+
+    run(main)
+
+
+async def _opened(http: httpx2.AsyncClient, url: str) -> int:
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    return (await http.post(url, json=body, headers=ACCEPT)).status_code
+
+
+def test_a_session_that_comes_back_while_it_is_let_go_of_is_held_once(address: str) -> None:
+    slow_to_end = f"trap '' TERM; {shlex.quote(sys.executable)} {ODD} stdio old; sleep 60"
+    own = Server("one", command="sh", args=("-c", slow_to_end), per_session=True)
+
+    async def main() -> None:
+        async with (
+            replicas(address, own, count=3, serve={"sessions_per_token": 1}) as (a, b, c),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            mine, other = Raw(http), Raw(http)
+            key = await mine.open(a.url)
+            await other.open(b.url)
+
+            async def asked(raw: Raw, number: int) -> None:
+                answer = await raw.call(c.url, "one__echo", number, x="a")
+                assert answer["result"]["content"][0]["text"].endswith("a")
+
+            await asked(mine, 1)
+            await asked(other, 1)  # there is room for one, whose server takes its time to end
+            await asked(mine, 2)
+            await until(lambda: len(c.gateway.clients) == 1, 30)
+            await asked(mine, 3)
+            assert [client.key for client in c.gateway.clients] == [key]
+
+    run(main)
+
+
+def test_sessions_go_on_while_the_database_takes_no_writes(
+    postgres_alone: tuple[Postgres, str],
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        async with (
+            replicas(address, odd("one", "old"), serve={"session_idle": 4}) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+
+            async def asked(url: str, number: int) -> None:
+                answer = await raw.call(url, "one__echo", number, x="a")
+                assert answer["result"]["content"][0]["text"].endswith("a")
+
+            server.takes_writes(on=False)
+            for number in range(6):  # rows of sessions in use are touched every second
+                await asyncio.sleep(0.5)
+                await asked(a.url, number)
+            server.takes_writes(on=True)
+            await asyncio.sleep(1.5)
+            for url in (b.url, a.url):
+                await asked(url, 9)
 
     run(main)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +24,7 @@ from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.documents import CHANNEL, PostgresDocuments
 from toolfold.store.postgres.news import News
 from toolfold.store.postgres.replicas import CHANNEL as MAIL
-from toolfold.store.postgres.replicas import ReplicaGoneError, Replicas
+from toolfold.store.postgres.replicas import HEARTBEAT, SILENCE, ReplicaGoneError, Replicas
 from toolfold.store.store import Documents, StoreAwayError
 
 Opener = Callable[..., Database]
@@ -164,7 +165,15 @@ def test_replicas_ask_each_other_and_one_that_is_gone_does_not_answer(
             assert isinstance(content, int)
             return 2 * content
 
+        async def deep(content: object) -> object:
+            assert isinstance(content, int)
+            nested: list[object] = []
+            for _ in range(content):
+                nested = [nested]
+            return nested
+
         two.on("double", double)
+        two.on("deep", deep)
         with channels[0], channels[1]:
             async with one, two:
                 assert [each.name for each in await one.others()] == ["two"]
@@ -177,9 +186,46 @@ def test_replicas_ask_each_other_and_one_that_is_gone_does_not_answer(
                     await one.ask(two.id, "halve", 1)
                 with pytest.raises(ReplicaGoneError, match="failed there: AssertionError"):
                     await one.ask(two.id, "double", "x")
+                with pytest.raises(ReplicaGoneError, match="nests too deep"):
+                    await asyncio.wait_for(one.ask(two.id, "deep", 2_000), 10)
             async with one:
                 with pytest.raises(ReplicaGoneError, match="gone"):
                     await one.ask(two.id, "double", 1)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_not_kept(
+    address: str, open_database: Opener
+) -> None:
+    async def main() -> None:
+        one, two = (Replicas(open_database(address), name) for name in ("one", "two"))
+        asked, may_answer = asyncio.Queue[object](), asyncio.Event()
+
+        async def answer(content: object) -> object:
+            asked.put_nowait(content)
+            await may_answer.wait()
+            return "x" * 2_000_000
+
+        async def echo(content: object) -> object:
+            return content
+
+        two.on("long", answer)
+        two.on("short", echo)
+        async with one, two:
+            given_up = [asyncio.create_task(one.ask(two.id, "long", n)) for n in range(10)]
+            for _ in given_up:
+                await asked.get()
+            for task in given_up:
+                task.cancel()
+            await asyncio.wait(given_up)
+            tracemalloc.start()
+            may_answer.set()
+            for n in range(3):  # what comes later is answered later
+                assert await one.ask(two.id, "short", n) == n
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert held < 2_000_000
 
     asyncio.run(asyncio.wait_for(main(), 60))
 
@@ -206,6 +252,33 @@ def test_what_a_replica_tells_is_heard_and_leaves_no_mail(
                 with database.transaction(reads_only=True) as connection:
                     left = connection.execute("select count(*) from toolfold.mail").fetchone()
                 assert left == (0,)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_replica_outlives_a_database_that_takes_no_writes(
+    postgres_alone: tuple[Postgres, str], open_database: Opener
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        one, two = (Replicas(open_database(address), name) for name in ("one", "two"))
+
+        async def double(content: object) -> object:
+            assert isinstance(content, int)
+            return 2 * content
+
+        two.on("double", double)
+        async with one, two:
+            server.takes_writes(on=False)
+            await asyncio.sleep(SILENCE + HEARTBEAT)
+            assert await one.others() == []
+            with pytest.raises(StoreAwayError, match="read-only"):
+                await one.tell(two.id, "double", 1)
+            server.takes_writes(on=True)
+            await asyncio.sleep(3 * HEARTBEAT)
+            assert [each.name for each in await one.others()] == ["two"]
+            assert await one.ask(two.id, "double", 2) == 4
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

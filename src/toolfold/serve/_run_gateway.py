@@ -288,9 +288,6 @@ async def _made(
         if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "anyio", "httpx2"):
             raise MissingExtraError("`toolfold serve`", "mcp") from None
         raise
-    from toolfold.serve.catalog.shared_tools import SharedTools
-    from toolfold.serve.replica.membership import Membership
-    from toolfold.serve.replica.shared_sessions import SharedSessions
     from toolfold.serve.trust.store import FILE_NAME as TRUST_FILE
     from toolfold.serve.trust.store import TrustStore
     from toolfold.serve.trust.verdicts import Trust
@@ -300,12 +297,20 @@ async def _made(
     if config.serve.trust != "off":
         trust = Trust(TrustStore(store_of(config.serve).documents), config.serve.trust)
     spans = start_spans()
-    membership = Membership.of(store_of(config.serve))
-    once = None
-    if membership is not None:
+    membership = once = sessions = shared = None
+    database = store_of(config.serve).database
+    if database is not None:
+        from toolfold.serve.replica.membership import Membership
         from toolfold.serve.replica.servers_once import ServersOnce
+        from toolfold.serve.replica.shared_sessions import SharedSessions
 
+        membership = Membership.of(database)
         once = ServersOnce(membership, how.scope)
+        sessions = SharedSessions.of(database)
+    if catalog is not None:
+        from toolfold.serve.catalog.shared_tools import SharedTools
+
+        shared = partial(SharedTools, catalog)
     gateway = Gateway(
         config,
         scope=how.scope,
@@ -317,10 +322,10 @@ async def _made(
         children=children,
         auth=signer(config.serve.state_folder),
         spans=spans,
-        shared=None if catalog is None else partial(SharedTools, catalog),
+        shared=shared,
         known=known,
         placements=None if once is None else once.placement,
-        sessions=SharedSessions.of(store_of(config.serve)),
+        sessions=sessions,
     )
     decided = asyncio.Event()
     if once is not None:

@@ -239,7 +239,7 @@ class ResumableSessions(StreamableHTTPSessionManager):
     async def _discard_session(
         self, session_id: str, transport: StreamableHTTPServerTransport
     ) -> None:
-        await super()._discard_session(session_id, transport)
         events = self._events.pop(session_id, None)
+        await super()._discard_session(session_id, transport)
         if events is not None:
             events.close()

@@ -252,7 +252,8 @@ class Guard:
 
     def session_ended(self, session: str) -> None:
         """A session counts no more: it was ended elsewhere."""
-        self._presence.forget(session)
+        for profile in ("", *self.rules.profiles):
+            self._presence.forget(_session_key(profile, session))
 
     @property
     def _stopping(self) -> str:
@@ -362,7 +363,7 @@ class Guard:
     def _check_presence(self, scope: AsgiScope, principal: Principal) -> Visit:
         """Refuse a request of somebody who has too many under way, or too many sessions."""
         named = headers_of(scope, b"mcp-session-id")
-        own = _session_key(principal, named[0]) if named else None
+        own = _session_key(principal.profile, named[0]) if named else None
         try:
             return self._presence.enter(principal.name, own, opens=self._customs.opens(scope))
         except TooManyError as error:
@@ -433,7 +434,7 @@ class _Status:
             if message["type"] == "http.response.start":
                 self.code = message["status"]
                 own = [v for k, v in message.get("headers", ()) if k.lower() == b"mcp-session-id"]
-                session = _session_key(principal, own[0].decode("latin-1")) if own else None
+                session = _session_key(principal.profile, own[0].decode("latin-1")) if own else None
                 visit.answered(self.code, session)
             elif message["type"] == "http.response.body":
                 self.is_whole = not message.get("more_body")
@@ -442,9 +443,9 @@ class _Status:
         return noted
 
 
-def _session_key(principal: Principal, session: str) -> str:
+def _session_key(profile: str, session: str) -> str:
     """Name a session: its id means nothing under another profile than its own."""
-    return f"{principal.profile}/{session}" if principal.profile else session
+    return f"{profile}/{session}" if profile else session
 
 
 def _for_page(send: Send, origin: str, shown: bytes) -> Send:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from toolfold.config.opened_store import store_of
 from toolfold.redact import Redactor
 from toolfold.serve.observe.audit import AuditLog
-from toolfold.serve.observe.shared_audit import SharedAudit
 
 if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings
@@ -31,6 +30,9 @@ def audit_of(settings: ServeSettings, redactor: Redactor) -> AuditLog | None:
     file = settings.audit_file
     if file is None:
         return None
-    is_shared = settings.audit == "auto"
-    shared = SharedAudit.of(store_of(settings), settings.audit_days) if is_shared else None
-    return AuditLog(file, redactor, shared=shared)
+    database = store_of(settings).database if settings.audit == "auto" else None
+    if database is None:
+        return AuditLog(file, redactor)
+    from toolfold.serve.observe.shared_audit import SharedAudit
+
+    return AuditLog(file, redactor, shared=SharedAudit.of(database, settings.audit_days))

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from os import getpid
 from typing import NamedTuple
 
-from toolfold.store.opening import Store
 from toolfold.store.postgres.audit import AuditLine, PostgresAudit
+from toolfold.store.postgres.database import Database
 from toolfold.store.store import StoreAwayError
 
 __all__ = ["SharedAudit"]
@@ -64,12 +64,9 @@ class SharedAudit:
         self._pruned = -PRUNE_EVERY
 
     @classmethod
-    def of(cls, store: Store, days: float = 0) -> SharedAudit | None:
-        """Return the audit of a store; None where each process has its own."""
-        if store.database is None:
-            return None
-        replica = f"{socket.gethostname()}:{getpid()}"
-        return cls(PostgresAudit(store.database, replica), days)
+    def of(cls, database: Database, days: float = 0) -> SharedAudit:
+        """Return the audit of a database, as this process writes it."""
+        return cls(PostgresAudit(database, f"{socket.gethostname()}:{getpid()}"), days)
 
     def add(self, line: str, at: float, tenant: str, otherwise: Callable[[str], None]) -> None:
         """Have a line written, soon.

@@ -184,7 +184,7 @@ class ForwardedConnection(Connection):
             raise kind(CONNECTION_CLOSED, error.message) from None
         except StoreAwayError as error:
             kind = UnheardError if error.is_undone else GoneError
-            raise kind(CONNECTION_CLOSED, error.message) from None
+            raise kind(CONNECTION_CLOSED, "the replica that runs it is out of reach") from None
         except asyncio.CancelledError:
             self._once.post(self._given_up(number))
             raise

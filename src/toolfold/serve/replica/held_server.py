@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mcp.shared.exceptions import MCPError
@@ -46,6 +47,10 @@ _LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/l
 _PROGRESS_PAUSE = 0.1
 _COALESCE = 0.1
 _CHANGES_AT_MOST = 1_000
+
+FORGOTTEN = 60.0
+"""How long a replica that is not there is told of changes, in seconds: it may be back, and reads
+its mail then."""
 
 
 class HeldConnection(Connection):
@@ -105,7 +110,8 @@ class RemoteCaller:
         try:
             answer = await self._replicas.ask(self._replica, words.ASK, content)
         except (ReplicaGoneError, StoreAwayError) as error:
-            raise MCPError(INVALID_REQUEST, f"the client cannot be asked: {error}") from None
+            _log.debug("a client of another replica cannot be asked: %s", error)
+            raise MCPError(INVALID_REQUEST, "the client cannot be reached now") from None
         return words.unwrapped(answer).result
 
     async def progress(self, done: float, total: float | None, message: str | None) -> None:
@@ -127,6 +133,17 @@ class RemoteCaller:
             await self._replicas.tell(self._replica, words.NOTE, note)
 
 
+@dataclass(slots=True)
+class _Joined:
+    """Another replica that is told of the server's changes."""
+
+    uris: set[str] = field(default_factory=set[str])
+    """The resources whose changes it wants to hear of."""
+
+    seen: float = field(default_factory=time.monotonic)
+    """When it was there last, by the monotonic clock."""
+
+
 class HeldServer:
     """A server that runs here for other replicas, too. It is also who listens to it.
 
@@ -142,7 +159,7 @@ class HeldServer:
         self._scope = scope
         self._peer = peer
         self.tenure = tenure
-        self._joined: dict[uuid.UUID, set[str]] = {}
+        self._joined: dict[uuid.UUID, _Joined] = {}
         self._changes: dict[tuple[str, str], Params] = {}
         self._telling: asyncio.Task[None] | None = None
         self._served: tuple[tuple[Tool, ...], frozenset[str]] = ((), frozenset())
@@ -177,17 +194,27 @@ class HeldServer:
         return found if isinstance(found, InFlight) else InFlight()
 
     async def _tell(self) -> None:
-        await asyncio.sleep(_COALESCE)
-        changes, self._changes = self._changes, {}
-        with suppress(StoreAwayError):
-            present = {each.id for each in await self._replicas.others()}
-            for replica in [each for each in self._joined if each not in present]:
+        # More may come while others are told; and after the lease everybody lists anew.
+        while self._changes and self.tenure.holds:
+            await asyncio.sleep(_COALESCE)
+            changes, self._changes = self._changes, {}
+            try:
+                await self._tell_all(changes)
+            except StoreAwayError:
+                self._changes = {**changes, **self._changes}
+
+    async def _tell_all(self, changes: Mapping[tuple[str, str], Params]) -> None:
+        present = {each.id for each in await self._replicas.others()}
+        for replica, joined in list(self._joined.items()):
+            if replica in present:
+                joined.seen = time.monotonic()
+            elif time.monotonic() - joined.seen > FORGOTTEN:
                 del self._joined[replica]
-            for (method, _), params in changes.items():
-                content = {"server": getattr(self._peer, "name", ""), "method": method}
-                for replica in list(self._joined):
-                    told = {**content, "params": dict(params)}
-                    await self._replicas.tell(replica, words.TOLD, told)
+        for (method, _), params in changes.items():
+            content = {"server": getattr(self._peer, "name", ""), "method": method}
+            for replica in list(self._joined):
+                told = {**content, "params": dict(params)}
+                await self._replicas.tell(replica, words.TOLD, told)
 
     async def farewell(self, seconds: float) -> None:
         """Wait until what was answered last has arrived."""
@@ -199,7 +226,7 @@ class HeldServer:
 
     def join(self, replica: uuid.UUID, connection: Connection) -> dict[str, Json]:
         """Return what another replica must know of the server."""
-        self._joined.setdefault(replica, set())
+        self._joined.setdefault(replica, _Joined()).seen = time.monotonic()
         return {
             "token": self.tenure.token,
             "result": {
@@ -214,8 +241,8 @@ class HeldServer:
     async def watch(self, source: McpSource, replica: uuid.UUID, uris: Json) -> None:
         """Have a replica told of the changes of these resources, and of no others."""
         wanted = {uri for uri in uris if isinstance(uri, str)} if is_array(uris) else set[str]()
-        before = self._joined.get(replica, set())
-        self._joined[replica] = wanted
+        joined = self._joined.setdefault(replica, _Joined())
+        before, joined.uris = joined.uris, wanted
         with suppress(MCPError, ServerDownError):
             for uri in sorted(wanted - before):
                 await source.wishes.subscribe(uri, str(replica))

@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from os import getpid
 
-from toolfold.store.opening import Store
 from toolfold.store.postgres import documents, replicas
 from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.documents import PostgresDocuments
@@ -45,11 +44,9 @@ class Membership:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @classmethod
-    def of(cls, store: Store) -> Membership | None:
-        """Return the membership of a process; None where nothing is shared."""
-        if store.database is None:
-            return None
-        return cls(store.database, f"{socket.gethostname()}:{getpid()}")
+    def of(cls, database: Database) -> Membership:
+        """Return the membership of a process."""
+        return cls(database, f"{socket.gethostname()}:{getpid()}")
 
     def secret(self) -> bytes:
         """Return what all replicas sign with; the first makes it.

@@ -8,6 +8,7 @@ and log messages of a call are not sent while it goes on in this way.
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
@@ -25,6 +26,8 @@ from toolfold.store.store import StoreAwayError
 from toolfold.tool import Json, is_object
 
 __all__ = ["ParkedCalls"]
+
+_log = logging.getLogger(__name__)
 
 _HEX = 32
 _CARRIED = ("inputResponses", "requestState")
@@ -76,7 +79,10 @@ class ParkedCalls:
         except ReplicaGoneError:
             raise MCPError(INTERNAL_ERROR, prompts.REPLICA_GONE) from None
         except StoreAwayError as error:
-            raise MCPError(INTERNAL_ERROR, error.message) from None
+            # Clients read this: where the database is, is none of their business.
+            _log.debug("a call that waits at another replica is not taken up: %s", error)
+            text = "the call waits at another replica: the database is away, try later"
+            raise MCPError(INTERNAL_ERROR, text) from None
         assert is_object(told)
         if "error" in told:
             error = told["error"]

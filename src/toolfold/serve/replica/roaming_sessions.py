@@ -345,8 +345,11 @@ class RoamingSessions(ResumableSessions):
     async def _discard_session(
         self, session_id: str, transport: StreamableHTTPServerTransport
     ) -> None:
-        await super()._discard_session(session_id, transport)
-        self._copies.pop(session_id, None)
+        if self._server_instances.get(session_id, transport) is transport:
+            self._copies.pop(session_id, None)
+            await super()._discard_session(session_id, transport)
+        elif not transport.is_terminated:  # it has come back while this copy was let go of
+            await transport.terminate()
 
     async def _end(self, session: str, tenant: str) -> None:
         """Have a session be over, here and everywhere."""
@@ -373,11 +376,15 @@ class RoamingSessions(ResumableSessions):
         while True:
             await asyncio.sleep(self._pace)
             turns += 1
-            with suppress(StoreAwayError):
+            try:
                 await self._keep()
                 if turns % _SWEEPS == 0:
                     await asyncio.to_thread(self._rows.sweep)
                     await self.journal.sweep()
+            except StoreAwayError:
+                pass
+            except Exception:  # all sessions would end with this
+                _log.exception("the rows of sessions are not looked after for now")
 
     async def _keep(self) -> None:
         """Touch the rows of sessions in use; write those that are missing, drop those ended."""

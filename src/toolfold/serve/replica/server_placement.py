@@ -124,10 +124,12 @@ class ServerPlacement:
                 self.held = held
                 yield HeldConnection(streams, held, tenure), child
         finally:
-            if self.held is not None:
-                await self.held.farewell(LINGER)
-            self.held = None
-            watchdog.close()
+            try:
+                if self.held is not None:
+                    await self.held.farewell(LINGER)
+            finally:
+                self.held = None
+                watchdog.close()
 
     async def let_go(self) -> None:
         """Let others run it: here it has ended."""

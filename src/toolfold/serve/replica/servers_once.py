@@ -29,7 +29,7 @@ from toolfold.sources.mcp._tasks import heard
 from toolfold.store.postgres import leases
 from toolfold.store.postgres.leases import RENEWAL, Lease, Leases, Standing
 from toolfold.store.postgres.line import Line
-from toolfold.store.postgres.replicas import ReplicaGoneError
+from toolfold.store.postgres.replicas import SILENCE, ReplicaGoneError
 from toolfold.store.store import StoreAwayError
 from toolfold.tool import Json, is_array, is_object
 
@@ -142,12 +142,18 @@ class ServersOnce:
         return self._newest.get(name, 0)
 
     async def moved_on(self, name: str, token: int) -> Standing:
-        """Return when a server's lease is not in a tenure any more."""
+        """Return when a server's lease is not in a tenure any more, as far as can be told here.
+
+        Whoever was away or paused for so long that the others took it for gone joins anew.
+        """
+        last = leases.now()
         while True:
             with suppress(StoreAwayError):  # nobody can tell
                 standing = await self.look(name)
-                if standing.holder is None or standing.token != token:
+                was_gone = leases.now() - last > SILENCE
+                if standing.holder is None or standing.token != token or was_gone:
                     return standing
+                last = leases.now()
             await self.changed(name, RENEWAL)
 
     async def changed(self, name: str, seconds: float) -> None:

@@ -1,9 +1,9 @@
-"""What conversations have done so far: known to this process alone, or to all replicas.
+"""What conversations have done so far, known to all replicas.
 
 A conversation that moves from one replica to another finds what it had. Before each step the
 database is asked whether another replica has gone on with it, and what a step adds is joined
 with what stands there by then, in one transaction. While the database is away a conversation
-goes on with what this process knows of it.
+goes on with what this process knows of it, and what it added is joined as soon as that can be.
 """
 
 from __future__ import annotations
@@ -11,73 +11,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from typing import Protocol
 
 from toolfold._memo import Memo
-from toolfold.session import Session, SessionStore
-from toolfold.store.opening import Store
+from toolfold.serve.conversation_sessions import OwnSessions
+from toolfold.session import Session
+from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.entries import SESSIONS, PostgresEntries
 from toolfold.store.session_bytes import dump_session, load_session
 from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
 
-__all__ = ["OwnSessions", "Sessions", "SharedSessions"]
+__all__ = ["SharedSessions"]
 
 _log = logging.getLogger(__name__)
-
-
-class Sessions(Protocol):
-    """The sessions of a gateway's conversations, by their keys. They belong to one event loop."""
-
-    def __len__(self) -> int: ...
-
-    def __contains__(self, key: object, /) -> bool: ...
-
-    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
-        """Return the session that a step of a conversation begins with."""
-        ...
-
-    async def joined(
-        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
-    ) -> tuple[Session, Session]:
-        """Keep what a step added, and return the session before and after that.
-
-        Args:
-            key: Names the conversation.
-            began: The session that the step began with.
-            ended: The session that it came back with.
-            tenant: Whose conversation it is.
-        """
-        ...
-
-    def forget(self, key: str) -> None:
-        """Let go of what this process keeps of a conversation; another may go on with it."""
-        ...
-
-    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
-        """Let go of a conversation for good, everywhere."""
-        ...
-
-
-class OwnSessions(SessionStore):
-    """Sessions that this process alone knows of."""
-
-    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
-        """Return the session that a step of a conversation begins with."""
-        return self.get(key)
-
-    async def joined(
-        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
-    ) -> tuple[Session, Session]:
-        """Keep what a step added, and return the session before and after that."""
-        before = self.get(key)
-        after = before.joined(began, ended)
-        if after != before:
-            self.put(key, after)
-        return before, after
-
-    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
-        """Let go of a conversation for good."""
-        self.forget(key)
 
 
 class SharedSessions:
@@ -92,12 +37,14 @@ class SharedSessions:
         self._entries = entries
         self._own = OwnSessions(limit)
         self._versions: Memo[str, int] = Memo(limit)
+        self._since: Memo[str, Session] = Memo(limit)
+        """What the others know of conversations that went on here while the database was away."""
         self._is_away = False
 
     @classmethod
-    def of(cls, store: Store) -> SharedSessions | None:
-        """Return the sessions of a store; None where nothing is shared."""
-        return None if store.database is None else cls(PostgresEntries(store.database, SESSIONS))
+    def of(cls, database: Database) -> SharedSessions:
+        """Return the sessions of a database."""
+        return cls(PostgresEntries(database, SESSIONS))
 
     def __len__(self) -> int:
         return len(self._own)
@@ -107,6 +54,9 @@ class SharedSessions:
 
     async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
         """Return the session that a step of a conversation begins with."""
+        if self._since.get(key) is not None:
+            own = self._own.get(key)
+            return (await self.joined(key, own, own, tenant))[1]
         known = (self._versions.get(key) or 0) if key in self._own else 0
         entries = self._entries.of(tenant)
         try:
@@ -123,16 +73,19 @@ class SharedSessions:
         self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
     ) -> tuple[Session, Session]:
         """Keep what a step added, and return the session before and after that."""
-        if began == ended:
+        here, since = self._own.get(key), self._since.get(key)
+        if began == ended and since is None:
             return began, began
-        here = self._own.get(key)
         before = after = here
 
         def change(old: bytes | None) -> bytes:
             nonlocal before, after
-            # Nobody else has it: it is new, or was too old to be kept.
-            before = here if old is None else load_session(old) or Session()
-            after = before.joined(began, ended)
+            if old is None:  # nobody else has it: it is new, or was too old to be kept
+                before, after = here, here.joined(began, ended)
+            else:
+                before = load_session(old) or Session()
+                known, now = (began, ended) if since is None else (since, here.joined(began, ended))
+                after = before.joined(known, now)
             return dump_session(after)
 
         entries = self._entries.of(tenant)
@@ -140,8 +93,10 @@ class SharedSessions:
             written = await asyncio.to_thread(entries.update, _digest(key), change)
         except StoreAwayError as error:
             self._say(error)
+            self._since.put(key, since or here)
             return await self._own.joined(key, began, ended)
         self._say(None)
+        self._since.drop(key)
         assert written is not None
         self._know(key, written.version, after)
         return before, after
@@ -149,10 +104,11 @@ class SharedSessions:
     def forget(self, key: str) -> None:
         """Let go of what this process keeps of a conversation; another may go on with it."""
         self._own.forget(key)
+        self._since.drop(key)
 
     async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
         """Let go of a conversation for good, everywhere."""
-        self._own.forget(key)
+        self.forget(key)
         await asyncio.to_thread(self._entries.of(tenant).forget, _digest(key))
 
     def _know(self, key: str, version: int, session: Session) -> None:

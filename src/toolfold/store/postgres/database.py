@@ -187,7 +187,7 @@ class Database:
         Raises:
             StoreAwayError: The database is away.
         """
-        from psycopg import OperationalError
+        from psycopg import InternalError, OperationalError
         from psycopg_pool import PoolTimeout
 
         if (gone := self._gone) is not None:
@@ -216,8 +216,9 @@ class Database:
             raise _undone(self._crowded(error)) from None
         except _NobodyThereError as error:
             raise _undone(self._lost(error)) from None
-        except OperationalError as error:
-            # One that took too long, or met another, says nothing of the next.
+        except (OperationalError, InternalError) as error:
+            # One that took too long, or met another, says nothing of the next; nor does one that
+            # was to be written where nothing is: at a standby, or where the disk is full.
             is_lost = connection is None or connection.broken
             away = self._lost(error) if is_lost else self._away(error)
             # What was lost on its way to being kept may have been kept.

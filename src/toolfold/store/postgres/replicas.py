@@ -73,6 +73,7 @@ class Replicas:
         self._database = database
         self._handlers: dict[str, Handler] = {}
         self._questions: dict[int, asyncio.Future[Json]] = {}
+        self._asking = 0
         self._early: dict[int, Json] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -148,11 +149,16 @@ class Replicas:
             ReplicaGoneError: It is gone, or could not answer.
             StoreAwayError: The database is away, so that nothing was asked.
         """
-        number = await asyncio.to_thread(self._post, receiver, verb, content, None)
-        if number in self._early:
-            return _said(self._early.pop(number))
-        future: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self._questions[number] = future
+        self._asking += 1
+        try:
+            number = await asyncio.to_thread(self._post, receiver, verb, content, None)
+            future = self._questions[number] = asyncio.get_running_loop().create_future()
+            if number in self._early:
+                future.set_result(self._early.pop(number))
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._early.clear()
         try:
             while True:
                 done, _ = await asyncio.wait({future}, timeout=HEARTBEAT)
@@ -204,7 +210,9 @@ class Replicas:
         if verb == _ANSWER and answers is not None:
             future = self._questions.get(answers)
             if future is None:
-                self._early[answers] = told  # it came before the asker knew the number
+                # It came before the asker knew the number, or whoever asked has given up.
+                if self._asking:
+                    self._early[answers] = told
                 while len(self._early) > 1_000:
                     del self._early[next(iter(self._early))]
             elif not future.done():
@@ -237,7 +245,9 @@ class Replicas:
                 if asyncio.get_running_loop().time() > deadline:
                     _log.warning("an answer for another replica is lost: %s", error)
                     return
-            await asyncio.sleep(HEARTBEAT)
+                await asyncio.sleep(HEARTBEAT)
+            except ToolfoldError as error:
+                answer = {"error": f"the answer {error.message}"}
 
     # ---- at the database
 
