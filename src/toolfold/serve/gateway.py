@@ -182,7 +182,7 @@ class Gateway:
         self.config, self._narrowing = config, Narrowing(config, self._scope)
         self._approval.mode = serve.destructive
         self.views.fold_by(foldings(config))
-        self.pool.wait_for(serve.folded_wait)
+        self.pool.first_start.wait_for(serve.folded_wait)
         self.pool.have_others(
             self.others.have(config.apis, apis or {}, self.pool.room, serve.drain)
         )
@@ -210,7 +210,7 @@ class Gateway:
 
     async def view(self, principal: Principal, *, remembers: bool = True) -> View:
         """Return what a principal sees, once the servers have had a moment to start."""
-        await self.pool.settled()
+        await self.pool.first_start.awaited()
         return await self.views.of(principal, remembers=remembers)
 
     def absent(self, principal: Principal, view: View | None = None) -> tuple[AbsentSource, ...]:
@@ -227,7 +227,7 @@ class Gateway:
             self.observers.folded(record)
 
     async def _tell_unmatched(self) -> None:
-        await self.pool.all_settled()
+        await self.pool.first_start.ended()
         tell_unmatched(self.config, self._scope, self.pool, self.offers)
 
     # ---- tools

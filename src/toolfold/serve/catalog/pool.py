@@ -19,11 +19,12 @@ from toolfold.absent import AbsentSource
 from toolfold.dispatch.records import Observers
 from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
+from toolfold.serve.catalog.first_start import FirstStart
 from toolfold.serve.catalog.kept_names import KeptNames
+from toolfold.serve.catalog.last_lists import LastLists
 from toolfold.serve.catalog.server_set import Changed, ServerSet, check_names, taken_out
 from toolfold.serve.catalog.stock import Route, Stock, merged
 from toolfold.serve.trust.trusted_api import TrustedApi
-from toolfold.sources.mcp._tool_list import ToolList
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -88,13 +89,12 @@ class Pool:
     ) -> None:
         self._names = KeptNames(reserved)
         self._observers = observers
-        self._wait = wait
-        self._limit = limit
+        self.first_start = FirstStart(wait)
+        """The first start of all servers: who comes early waits for it, for a while."""
+        self._last_lists = LastLists(manifests, limit)
         self._trust = trust
-        self._manifests = manifests
         self._quarantined: dict[str, tuple[Tool, ...]] = {}
         self._served: dict[str, int] = {}
-        self._known: dict[str, tuple[Tool, ...]] = {}
         self.stock = Stock(0, (), {}, {})
         self.on_change: Callable[[frozenset[ListedKind], frozenset[str]], None] = _nobody
         self.on_update: Callable[[str, str, str | None], None] = _nobody
@@ -106,8 +106,6 @@ class Pool:
         """Told whose tools may have changed, once they are merged."""
         self._changed: dict[ListedKind, set[str]] = {}
         self._telling: asyncio.Task[None] | None = None
-        self._settled = asyncio.Event()
-        self._began = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._others = {source.name: source for source in sources}
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
@@ -137,7 +135,7 @@ class Pool:
     def run(self) -> None:
         """Start all servers, all at once."""
         self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
+        self.first_start.begin()
         for source in self._others.values():
             self._listen(source)
         self.servers.run()
@@ -156,38 +154,12 @@ class Pool:
             self._unlisten.popitem()[1]()
         if self._telling is not None:
             self._telling.cancel()
-            await self._save(self._changed)
+            await self._last_lists.save(self._named_in(self._changed))
         await self.servers.stop()
-
-    async def settled(self, seconds: float = 0.0) -> None:
-        """Return when no server is still starting, or when that has taken too long.
-
-        Args:
-            seconds: How long may pass since the servers were started, where that is more.
-        """
-        if self._settled.is_set():
-            return
-        longest = max(self._wait, seconds)
-        left = self._began + longest - asyncio.get_running_loop().time()
-        if left > 0:
-            try:
-                async with asyncio.timeout(left):
-                    await self._settled.wait()
-            except TimeoutError:
-                pass
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the first start of every server is over, or has taken too long to wait for."""
-        return self._may_be_seen()
-
-    async def all_settled(self) -> None:
-        """Return when the first start of every server is over, well or not."""
-        await self._settled.wait()
 
     def _settle(self) -> None:
         if all(upstream.is_settled for upstream in self.upstreams.values()):
-            self._settled.set()
+            self.first_start.end()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -213,20 +185,11 @@ class Pool:
                 continue
             listed = source.tools()
             if not listed and isinstance(source, McpSource) and "tools" not in source.lists:
-                away = replace(away, tools=self._listed_last(source.server))
+                away = replace(away, tools=self._last_lists.tools(source.server))
             reached = scope.reaches(source.name)
             seen = away.seen_by(admits, listed, is_reached=reached)
             found += [] if seen is None else [seen]
         return tuple(found)
-
-    def _listed_last(self, server: Server) -> tuple[Tool, ...]:
-        """Return the tools that a server had in an earlier run, to know what is missing."""
-        known = self._known.get(server.name)
-        if known is None:
-            lists = self._manifests.load(server) if self._manifests is not None else None
-            read = ToolList(server, lambda tools: tools, self._limit).read
-            known = self._known[server.name] = read(lists["tools"]) if lists else ()
-        return known
 
     @property
     def statuses(self) -> list[ServerStatus]:
@@ -252,20 +215,14 @@ class Pool:
         """Put the merged list together; a source whose list is the same reads nothing again."""
         every = {**self.upstreams, **self._others}
         self._served = {name: len(source.tools()) for name, source in every.items()}
-        number, was_seen = self.stock.number + 1, self._may_be_seen()
+        number, was_seen = self.stock.number + 1, self.first_start.may_be_seen
         self.stock = merged(number, every, self._names, self._awaited, was_seen=was_seen)
 
     def _awaited(self, source: Source) -> tuple[Tool, ...]:
         """Return the tools that keep a name for a server which is not there yet."""
         if not isinstance(source, McpSource) or source.server.prefix != "":
             return ()
-        return () if "tools" in source.lists else self._listed_last(source.server)
-
-    def _may_be_seen(self) -> bool:
-        """Whether nobody waits any more before looking at the list."""
-        if self._loop is None or self._settled.is_set():
-            return True
-        return self._loop.time() >= self._began + self._wait
+        return () if "tools" in source.lists else self._last_lists.tools(source.server)
 
     def admitted(self, source: McpSource, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return those of a server's tools that need not wait for a person."""
@@ -422,10 +379,6 @@ class Pool:
     def _listen(self, source: Source) -> None:
         self._unlisten[source.name] = source.on_change(partial(self._source_changed, source.name))
 
-    def wait_for(self, seconds: float) -> None:
-        """Have first lists wait so long for servers that are still starting."""
-        self._wait = seconds
-
     def say_changed(self, *kinds: ListedKind) -> None:
         """Have clients told whose lists are others by now, though no server's are."""
         for kind in kinds or _EVERY_KIND:
@@ -439,7 +392,7 @@ class Pool:
         """Serve what is there after a change of the servers, and tell who should know."""
         for source in changed.left:
             self._quarantined.pop(source.name, None)
-            self._known.pop(source.name, None)
+            self._last_lists.forget(source.name)
             if source.name not in self.upstreams:
                 self._observers.server_changed(self.servers.gone_status(source.name))
         self._settle()
@@ -470,7 +423,7 @@ class Pool:
     def _tell(self, kind: ListedKind, *servers: str) -> None:
         self._changed.setdefault(kind, set()).update(servers)
         # Until all have started once, nobody has been told anything that could be wrong.
-        if kind == "tools" and not self._settled.is_set():
+        if kind == "tools" and not self.first_start.is_over:
             self._merge()
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell_soon(), name="changed lists")
@@ -484,7 +437,7 @@ class Pool:
                 changed, self._changed = self._changed, {}
                 self._tell_now(changed)
                 # Once for all that was gathered: a server may say a thousand times that it changed.
-                await self._save(changed)
+                await self._last_lists.save(self._named_in(changed))
         except Exception:
             _log.exception("what changed could not be taken up")
         finally:
@@ -499,14 +452,9 @@ class Pool:
         servers = frozenset(name for names in changed.values() for name in names)
         self.on_change(frozenset(changed), servers)
 
-    async def _save(self, changed: Mapping[ListedKind, set[str]]) -> None:
-        manifests = self._manifests
-        if manifests is None:
-            return
+    def _named_in(self, changed: Mapping[ListedKind, set[str]]) -> list[McpSource]:
         named = {name for names in changed.values() for name in names}
-        sources = [self.upstreams[name] for name in sorted(named & self.upstreams.keys())]
-        lists = [(source.server, dict(source.lists)) for source in sources]
-        await asyncio.to_thread(lambda: [manifests.save(*own) for own in lists])
+        return [self.upstreams[name] for name in sorted(named & self.upstreams.keys())]
 
     def resource_updated(self, source: McpSource, uri: str) -> None:
         """A resource that somebody subscribed to changed."""

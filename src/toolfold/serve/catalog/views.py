@@ -160,11 +160,11 @@ class Views:
                 in such a list cannot be searched for either.
             remembers: Whether what was revealed can be kept.
         """
-        await self._pool.settled()
+        await self._pool.first_start.awaited()
         view = await self.of(principal, remembers=remembers)
         if view.folded.active:
             return view
-        await self._pool.settled(wait)
+        await self._pool.first_start.awaited(wait)
         return await self.of(principal, remembers=remembers)
 
     def _made(self, principal: Principal, stock: Stock, folding: ViewFolding) -> View:

@@ -65,7 +65,7 @@ def make_app(
     async def ready(request: Request) -> Response:
         if gateway.calls.is_leaving or gateway.calls.is_closing:
             return JSONResponse({"status": "stopping"}, status_code=503)
-        if not gateway.pool.is_settled:
+        if not gateway.pool.first_start.may_be_seen:
             return JSONResponse({"status": "starting"}, status_code=503)
         return JSONResponse({"status": "ready"})
 

@@ -184,7 +184,7 @@ class ResourceCatalog:
 
     async def _all(self, kind: ListedKind) -> dict[str, list[dict[str, Json]]]:
         """Return a list of every server that has it, read where it is not known."""
-        await self._pool.settled()
+        await self._pool.first_start.awaited()
         upstreams = self._pool.upstreams
         unknown = [
             u for u in upstreams.values() if kind not in u.lists and u.connection is not None
