@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolfold.errors import ConfigError
@@ -75,6 +75,9 @@ class Principal:
 
     profiles: frozenset[str] | None = None
     """The profiles that it may ask under, and no others; None where it may ask anywhere."""
+
+    until: float | None = field(default=None, compare=False)
+    """When what it was let in by ends, in seconds since 1970; None where it does not."""
 
     @property
     def whose(self) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import ceil
@@ -220,6 +221,11 @@ class Guard:
         owner = principal_of(scope)
         is_stream = self._customs.is_stream(scope)
         self._under_way[task] = _UnderWay(owner.name, owner.profile, is_stream)
+        ending = None
+        if is_stream and owner.until is not None:
+            # Nobody listens for longer than they could ask.
+            left = max(owner.until - time.time(), 0)
+            ending = asyncio.get_running_loop().call_later(left, self._end_task, task)
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
@@ -233,6 +239,8 @@ class Guard:
             elif not status.is_whole:
                 await send({"type": "http.response.body", "body": b""})
         finally:
+            if ending is not None:
+                ending.cancel()
             del self._under_way[task]
             self._ended.discard(task)
 
@@ -247,8 +255,11 @@ class Guard:
     def _end(self, ends: Callable[[_UnderWay], bool]) -> None:
         for task, work in self._under_way.items():
             if ends(work):
-                self._ended.add(task)
-                task.cancel()
+                self._end_task(task)
+
+    def _end_task(self, task: asyncio.Task[Any]) -> None:
+        self._ended.add(task)
+        task.cancel()
 
     def session_ended(self, session: str) -> None:
         """A session counts no more: it was ended elsewhere."""

@@ -7,6 +7,7 @@ that gives tokens. Everybody may read them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,9 @@ __all__ = ["METADATA_PATH", "ProtectedResource"]
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 """Where the metadata are; and below it, under the resource's own path."""
+
+NEVER = 2**53
+"""A moment that does not come, in seconds since 1970: a token may name a later one."""
 
 _HEADERS = (
     (b"content-type", b"application/json"),
@@ -123,13 +127,14 @@ class ProtectedResource:
             raise RefusedError(401, "token", "a token is needed", (challenge,))
         try:
             claims = await self._tokens.claims(token, profile)
-            return granted(
+            principal = granted(
                 claims,
                 self._oauth,
                 profile,
                 read_only=self._read_only,
                 rate_limit=self._rate_limit,
             )
+            return replace(principal, until=min(int(claims["exp"]), NEVER) + self._oauth.leeway)
         except BadTokenError as error:
             challenge = self._challenge(profile, "invalid_token", str(error))
             raise RefusedError(401, "token", str(error), (challenge,)) from None
