@@ -172,3 +172,19 @@ def test_a_server_with_a_secret_in_the_file_or_without_a_use_is_said(
     assert added.exit_code == 0, added.output
     warnings = [line for line in added.stderr.splitlines() if line.startswith("warning")]
     assert (said in warnings[0]) if said else not warnings
+
+
+@pytest.mark.parametrize("words", [("status",), ("servers", "list"), ("reload",)])
+def test_with_a_broken_file_it_is_said_how_running_gateways_are_found(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    config = tmp_path / "toolfold.yaml"
+    config.write_text("mcpServers: [", "utf-8")
+
+    result = CliRunner().invoke(main, [*words, "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert (
+        "hint: mend the YAML; gateways that run go on, and are found with --state-dir DIR"
+        in result.stderr
+    )

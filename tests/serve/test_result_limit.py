@@ -86,6 +86,15 @@ def test_a_text_is_cut_at_a_character_and_says_how_much_there_was() -> None:
     assert block["text"].startswith("é" * 100 + "\n(Cut: the first 100 of 1,000 characters.")
 
 
+def test_a_text_that_fits_is_whole_though_its_annotations_do_not() -> None:
+    annotated = {"type": "text", "text": "hi", "annotations": {"audience": ["user"] * 20}}
+    picture = {"type": "image", "data": "A" * 400, "mimeType": "image/png"}
+
+    made = bounded_result({"content": [annotated, picture]}, 40)
+
+    assert made["content"][0] == {"type": "text", "text": "hi"}
+
+
 def test_many_blocks_that_do_not_fit_are_counted() -> None:
     image = {"type": "image", "mimeType": "image/png", "data": "A" * 4_000}
     made = bounded_result({"content": [{"type": "text", "text": "one"}, *[image] * 50]}, 1_000)

@@ -72,14 +72,16 @@ def state_folders(config: str | None, state_dir: str | None = None) -> list[Path
 
     if state_dir is not None:
         return [Path(state_dir).expanduser()]
-    if config is not None:
-        return [load_gateway(config, strict=False).serve.state_folder]
     own = ServeSettings().state_folder
     try:
-        found = load_gateway(strict=False).serve.state_folder
+        found = load_gateway(config, strict=False).serve.state_folder
+        if config is not None:
+            return [found]
     except ConfigError as error:
-        if os.environ.get("TOOLFOLD_CONFIG"):
-            raise
+        if config is not None or os.environ.get("TOOLFOLD_CONFIG"):
+            mend = f"{error.hint}; " if error.hint else ""
+            hint = f"{mend}gateways that run go on, and are found with --state-dir DIR"
+            raise ConfigError(error.message, hint=hint) from None
         say(f"warning: {options.plain(error.message)}: it is passed over", err=True)
         found = own
     return list(dict.fromkeys((found, own)))

@@ -72,8 +72,18 @@ class GatewayConfig:
     profiles: tuple[ServedProfile, ...] = ()
     """The named parts of the gateway, each under a path of its own."""
 
-    scope: Scope = EVERYTHING
-    """The tools that exist for anybody at all: those of the profile that was chosen, if one was."""
+    chosen: ServedProfile | None = None
+    """The profile that all of it is under, where one was chosen."""
+
+    @property
+    def all_profiles(self) -> tuple[ServedProfile, ...]:
+        """The profiles that count: those with a path of their own, or the one that was chosen."""
+        return self.profiles if self.chosen is None else (*self.profiles, self.chosen)
+
+    @property
+    def scope(self) -> Scope:
+        """The tools that exist for anybody at all: those of the profile that was chosen."""
+        return EVERYTHING if self.chosen is None else self.chosen.scope
 
     @property
     def has_tools(self) -> bool:
@@ -127,8 +137,8 @@ class GatewayConfig:
             apis=tuple(api for api in self.apis if wanted is None or api.name in wanted),
             serve=serve,
             settings=chosen.settings,
-            scope=chosen.scope.also(self.scope),
             profiles=(),
+            chosen=chosen,
         )
 
 

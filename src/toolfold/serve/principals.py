@@ -14,13 +14,13 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.store.store import DEFAULT_TENANT
-from toolfold.tool import Tool
+from toolfold.tool import Json, Tool
 
 if TYPE_CHECKING:
     from toolfold.config.serve_settings import ServeSettings, Token
@@ -75,6 +75,12 @@ class Principal:
 
     profiles: frozenset[str] | None = None
     """The profiles that it may ask under, and no others; None where it may ask anywhere."""
+
+    until: float | None = field(default=None, compare=False)
+    """When what it was let in by ends, in seconds since 1970; None where it does not."""
+
+    claims: Mapping[str, Json] = field(default_factory=dict[str, Json], compare=False, repr=False)
+    """What its access token said, where it was let in by one."""
 
     @property
     def whose(self) -> str:

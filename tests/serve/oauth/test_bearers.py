@@ -148,6 +148,32 @@ def test_a_token_that_ends_in_the_middle_of_a_session_is_refused_from_then_on() 
         run(lambda: main(made))
 
 
+@pytest.mark.parametrize("exp", ["soon", "never"])
+def test_a_stream_ends_with_the_token_that_it_was_opened_with(exp: str) -> None:
+    async def main(made: Issuer) -> None:
+        async with served(made) as at:
+            session = await at.opened(at.token())
+            ends = int(time.time()) + 2 if exp == "soon" else 10**400
+            headers = {
+                "authorization": f"Bearer {at.token(exp=ends)}",
+                "accept": "text/event-stream",
+                "mcp-session-id": session,
+            }
+            async with (
+                httpx2.AsyncClient(headers=headers) as http,
+                http.stream("GET", at.url) as stream,
+            ):
+                assert stream.status_code == 200
+                if exp == "soon":
+                    async for _ in stream.aiter_raw():
+                        pass
+                    assert ends <= time.time() < ends + 5
+            assert await at.tools(at.token(), session), "the session goes on"
+
+    with issuer() as made:
+        run(lambda: main(made))
+
+
 def _is_over(token: str) -> bool:
     import jwt
 

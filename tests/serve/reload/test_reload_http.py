@@ -197,6 +197,20 @@ def test_the_admins_door_is_theirs_alone_and_takes_the_sockets_verbs(tmp_path: P
     run(main, 60)
 
 
+def test_whoever_guesses_at_the_admins_token_does_not_keep_the_admin_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        admin = f"sha256:{hashlib.sha256(CHIEF.encode()).hexdigest()}"
+        async with served(tmp_path, admin=admin) as (_, url), http(TWO) as stranger:
+            answers = {401}
+            while 429 not in answers:
+                answers.add((await stranger.post(f"{url}/admin/status")).status_code)
+            async with http(CHIEF) as chief:
+                assert (await chief.post(f"{url}/admin/status")).status_code == 200
+            assert answers == {401, 429}
+
+    run(main, 60)
+
+
 def test_without_an_admin_there_is_no_such_door(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as (_, url), httpx2.AsyncClient(timeout=30) as anyone:

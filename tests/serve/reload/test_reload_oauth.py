@@ -86,11 +86,16 @@ async def names(client: Client) -> set[str]:
 def test_a_grant_that_is_narrower_counts_for_open_sessions_at_once(
     tmp_path: Path, mode: str
 ) -> None:
+    heard: list[str] = []
+
+    async def listen(message: Any) -> None:
+        heard.append(type(message).__name__)
+
     async def main() -> None:
         with issuer() as made:
             async with (
                 served(tmp_path, oauth=oauth(made)) as place,
-                place.client(made.token(), mode) as client,
+                place.client(made.token(), mode, message_handler=listen) as client,
             ):
                 assert "one__pid" in await names(client)
                 slow = asyncio.create_task(client.call_tool("one__slow", {"x": "0.5"}))
@@ -100,6 +105,8 @@ def test_a_grant_that_is_narrower_counts_for_open_sessions_at_once(
 
                 assert (told["settings"], told["widened"]) == (["serve.oauth"], [])
                 assert (await client.call_tool("one__pid", {})).is_error
+                if mode == "legacy":
+                    await until(lambda: "ToolListChangedNotification" in heard)
                 assert said(await client.call_tool("one__echo", {"x": "a"})) == "one:a"
                 assert await names(client) == {"one__echo"}
                 assert said(await slow) == "slept", "calls under way end"
@@ -111,7 +118,7 @@ def test_a_grant_that_is_narrower_counts_for_open_sessions_at_once(
     run(main, 60)
 
 
-def test_a_bearers_stream_ends_with_the_grants_that_it_was_opened_by(tmp_path: Path) -> None:
+def test_a_bearers_stream_goes_on_as_long_as_there_is_a_grant(tmp_path: Path) -> None:
     async def main() -> None:
         with issuer() as made:
             async with served(tmp_path, oauth=oauth(made), tokens=TOKENS) as place:
@@ -142,6 +149,9 @@ def test_a_bearers_stream_ends_with_the_grants_that_it_was_opened_by(tmp_path: P
                 await place.reload(
                     oauth=oauth(made, {"name": "tools", "read_only": True}), tokens=TOKENS
                 )
+                assert said(await _called(place, tokens[0])) == "one:a", "the door has changed"
+                assert ended == {tokens[0]: False, OWN: False}
+                await place.reload(oauth=oauth(made, {"name": "others"}), tokens=TOKENS)
                 await until(lambda: ended[tokens[0]])
                 assert ended == {tokens[0]: True, OWN: False}
                 for stream in streams:
@@ -149,6 +159,11 @@ def test_a_bearers_stream_ends_with_the_grants_that_it_was_opened_by(tmp_path: P
                 await asyncio.wait(streams)
 
     run(main, 60)
+
+
+async def _called(place: Place, token: str) -> Any:
+    async with place.client(token) as client:
+        return await client.call_tool("one__echo", {"x": "a"})
 
 
 async def _session(url: str, token: str) -> str:
@@ -163,8 +178,11 @@ async def _session(url: str, token: str) -> str:
         "authorization": f"Bearer {token}",
         "accept": "application/json, text/event-stream",
     }
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     async with httpx2.AsyncClient(headers=headers) as http:
-        return (await http.post(url, json=hello)).headers["mcp-session-id"]
+        session = (await http.post(url, json=hello)).headers["mcp-session-id"]
+        await http.post(url, json=ready, headers={"mcp-session-id": session})
+        return session
 
 
 def test_an_issuer_comes_goes_and_is_changed_while_the_gateway_runs(tmp_path: Path) -> None:

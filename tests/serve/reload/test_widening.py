@@ -216,3 +216,13 @@ def test_a_token_or_a_grant_that_is_for_more_profiles_is_said(tmp_path: Path) ->
         "token 'ci' is limited to no profiles any more",
         "grant 'all' is limited to no profiles any more",
     )
+
+
+def test_of_a_profile_that_was_chosen_at_the_start_it_is_said_too(tmp_path: Path) -> None:
+    def chosen(**more: Any) -> GatewayConfig:
+        return loaded(tmp_path, **profile(**more)).under("review")
+
+    narrower = difference(chosen(), chosen(deny=["*delete*"]))
+    assert (narrower.profiles, narrower.widened) == (("review",), ())
+    wider = difference(chosen(deny=["*delete*"]), chosen())
+    assert wider.widened == ("profile 'review' is no longer denied '*delete*'",)

@@ -19,8 +19,7 @@ from toolfold.serve.principals import ADMIN
 __all__ = ["admin_route"]
 
 _STATUS = {
-    "bad_request": 400, "unknown_verb": 404, "unknown_server": 404, "unknown_token": 404,
-    "failed": 500,
+    "bad_request": 400, "unknown_verb": 404, "unknown_server": 404, "failed": 500,
 }  # fmt: skip
 
 

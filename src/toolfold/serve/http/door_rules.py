@@ -103,10 +103,15 @@ class DoorRules:
         oauth, old = self.doorkeeper.oauth, before.doorkeeper.oauth
         return old is None or (oauth is not None and oauth.settings.issuer == old.settings.issuer)
 
-    def judges_bearers_as(self, before: DoorRules) -> bool:
-        """Whether access tokens are worth what they were worth by other rules."""
+    def grants_as(self, before: DoorRules) -> bool:
+        """Whether access tokens are taken, and worth what they were worth, by other rules."""
         oauth, old = self.doorkeeper.oauth, before.doorkeeper.oauth
         return old is None or (oauth is not None and oauth.settings == old.settings)
+
+    def judged_anew(self, bearer: Principal, before: DoorRules) -> Principal | None:
+        """Return what the bearer of an access token is worth by now; None where that is unknown."""
+        oauth, old = self.doorkeeper.oauth, before.doorkeeper.oauth
+        return None if oauth is None or old is None else oauth.judged_anew(bearer, old)
 
     def revoked(self, before: DoorRules) -> frozenset[str]:
         """Return the names of those whom other rules let in, and these do not by that token."""

@@ -2,9 +2,9 @@
 
 Whose token is gone, or another, is let in no more, and what they have open ends at once:
 sessions, streams and requests under way. So does what is open under a profile that is gone, or
-that its token is no longer for. Where the grants of an issuer's tokens are others, the streams
-of its bearers end, so that they come back with their tokens. For everybody else nothing is
-interrupted.
+that its token is no longer for. Bearers of an issuer's tokens are judged by what their tokens
+said; where that does not tell, their streams end, so that they come back with the tokens. For
+everybody else nothing is interrupted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from toolfold.serve.http.conversations import ConversationDoor
 from toolfold.serve.http.events import ResumableSessions
 from toolfold.serve.http.guard import DoorRules, Guard
 from toolfold.serve.oauth.grants import PREFIX as BEARERS
+from toolfold.serve.principals import NOBODY
 
 if TYPE_CHECKING:
     from toolfold.config.gateway_config import GatewayConfig
@@ -77,18 +78,27 @@ class GatewayDoor:
                 or (not takes_bearers and name.startswith(BEARERS))
             )
 
+        judged: dict[tuple[str, str], bool] = {}
         for client in self._gateway.clients:
             old = client.admitted
             principal = rules.principal(old.name)
-            if principal is not None and old.name not in gone:
+            if old.name.startswith(BEARERS):
+                found = rules.judged_anew(old, before)
+                client.admitted = found or replace(old, scope=NOBODY.scope, read_only=True)
+                place = old.name, old.profile
+                judged[place] = judged.get(place, True) and found is not None
+            elif principal is not None and old.name not in gone:
                 client.admitted = replace(principal, profile=old.profile)
             client.principal = self._gateway.narrowed(client.admitted)
         if gone:
             _log.info("let in no more: %s", ", ".join(sorted(gone)))
         self._guard.end(is_gone)
-        if not rules.judges_bearers_as(before):
-            # What a bearer is worth is known by the token alone: it has to be shown again.
-            self._guard.end_streams(lambda name, profile: name.startswith(BEARERS))
+        if not rules.grants_as(before):
+            self._guard.end_streams(
+                lambda name, profile: (
+                    name.startswith(BEARERS) and not judged.get((name, profile), False)
+                )
+            )
         self._conversations.drop(is_gone)
         task = asyncio.get_running_loop().create_task(self._sessions.end(is_gone))
         self._ending.add(task)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import ceil
@@ -65,7 +66,10 @@ its answer may ask one thing more, as for the list of tools."""
 
 _TOLD_AT_MOST = 100
 _ADMIN_RATE = 600
-"""Requests a minute for the admin, and for who guesses at their token."""
+"""Requests a minute for the admin, and for all who guess at their token."""
+
+_GUESSES = "\0guesses"
+"""What counts those; no token is named so."""
 
 
 class Guard:
@@ -220,6 +224,11 @@ class Guard:
         owner = principal_of(scope)
         is_stream = self._customs.is_stream(scope)
         self._under_way[task] = _UnderWay(owner.name, owner.profile, is_stream)
+        ending = None
+        if is_stream and owner.until is not None:
+            # Nobody listens for longer than they could ask.
+            left = max(owner.until - time.time(), 0)
+            ending = asyncio.get_running_loop().call_later(left, self._end_task, task)
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
@@ -233,6 +242,8 @@ class Guard:
             elif not status.is_whole:
                 await send({"type": "http.response.body", "body": b""})
         finally:
+            if ending is not None:
+                ending.cancel()
             del self._under_way[task]
             self._ended.discard(task)
 
@@ -247,8 +258,11 @@ class Guard:
     def _end(self, ends: Callable[[_UnderWay], bool]) -> None:
         for task, work in self._under_way.items():
             if ends(work):
-                self._ended.add(task)
-                task.cancel()
+                self._end_task(task)
+
+    def _end_task(self, task: asyncio.Task[Any]) -> None:
+        self._ended.add(task)
+        task.cancel()
 
     def session_ended(self, session: str) -> None:
         """A session counts no more: it was ended elsewhere."""
@@ -349,8 +363,10 @@ class Guard:
         table = self.rules.admin
         if table is None or table.is_open:
             raise _Refusal(404, "path", "not found")
-        _check_wait(self._rates.take(ADMIN.name, _ADMIN_RATE))
-        if next(filter(None, map(table.admit, self._customs.tokens(scope))), None) is None:
+        is_theirs = any(map(table.admit, self._customs.tokens(scope)))
+        # Whoever guesses at the token does not keep the admin out.
+        _check_wait(self._rates.take(ADMIN.name if is_theirs else _GUESSES, _ADMIN_RATE))
+        if not is_theirs:
             text = "the admin's token is needed"
             raise _Refusal(401, "token", text, ((b"www-authenticate", b"Bearer"),))
         return ADMIN

@@ -145,6 +145,8 @@ class _Budget:
             beside = {key: value for key, value in block.items() if key not in ("type", "text")}
             if self._pays(max(len(text), 1) + (_size(beside) if beside else 0)):
                 return block
+            if beside and self._pays(max(len(text), 1)):
+                return {"type": "text", "text": text}  # all that a model reads of it
             return {"type": "text", "text": self._cut(text)}
         if self._pays(_size(block)):
             return block

@@ -282,8 +282,10 @@ class Downstream:
             connection.exit_stack.push_async_callback(self._gateway.left, client)
         elif context.request is not None:
             # The next access token of the same person may be worth less, or more.
-            client.admitted = self._admitted(context)
+            before, client.admitted = client.principal, self._admitted(context)
             client.principal = self._principal(context)
+            if client.principal != before:
+                self._gateway.news.judged_anew(client)
         return client
 
     async def _noted(self, context: Context, call_next: CallNext) -> HandlerResult:

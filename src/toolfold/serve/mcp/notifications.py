@@ -87,10 +87,18 @@ class Notifications:
             await self.on_tools()
         for kind, lists in _LISTS.items():
             for client in self._clients if kinds & lists else ():
-                digest = await self.digest(client.principal, kind)
-                if client.known.get(kind, digest) != digest:
-                    client.known[kind] = digest
-                    client.tell(kind)
+                await self._tell_list(client, kind)
+
+    async def _tell_list(self, client: ConnectedClient, kind: ListKind) -> None:
+        digest = await self.digest(client.principal, kind)
+        if client.known.get(kind, digest) != digest:
+            client.known[kind] = digest
+            client.tell(kind)
+
+    def judged_anew(self, client: ConnectedClient) -> None:
+        """A client may see something else by now, because of who it is."""
+        for kind in _LISTS:
+            self._start(self._tell_list(client, kind))
 
     async def digest(self, principal: Principal, kind: ListKind) -> str:
         """Name the content of a list as a principal sees it."""

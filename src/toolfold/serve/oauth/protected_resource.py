@@ -7,10 +7,12 @@ that gives tokens. Everybody may read them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from toolfold._json_values import compact
+from toolfold.config.oauth_settings import Grant
 from toolfold.config.served_profiles import is_profile_name
 from toolfold.serve.http.refusal import RefusedError
 from toolfold.serve.oauth.bearer_tokens import BadTokenError, BearerTokens
@@ -28,6 +30,10 @@ __all__ = ["METADATA_PATH", "ProtectedResource"]
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 """Where the metadata are; and below it, under the resource's own path."""
 
+NEVER = 2**53
+"""A moment that does not come, in seconds since 1970: a token may name a later one."""
+
+_ANY_GRANT = (Grant("any"),)
 _HEADERS = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"max-age=300"),
@@ -122,14 +128,7 @@ class ProtectedResource:
             challenge = self._challenge(profile)
             raise RefusedError(401, "token", "a token is needed", (challenge,))
         try:
-            claims = await self._tokens.claims(token, profile)
-            return granted(
-                claims,
-                self._oauth,
-                profile,
-                read_only=self._read_only,
-                rate_limit=self._rate_limit,
-            )
+            return self._granted(await self._tokens.claims(token, profile), profile)
         except BadTokenError as error:
             challenge = self._challenge(profile, "invalid_token", str(error))
             raise RefusedError(401, "token", str(error), (challenge,)) from None
@@ -143,6 +142,34 @@ class ProtectedResource:
             text = "the token cannot be checked: its issuer is away"
             wait = str(max(1, round(self._oauth.refetch))).encode()
             raise RefusedError(503, "issuer", text, ((b"retry-after", wait),)) from None
+
+    def judged_anew(self, bearer: Principal, before: ProtectedResource) -> Principal | None:
+        """Return what somebody is worth by now whom another let in by the same token.
+
+        Args:
+            bearer: Who they are.
+            before: Who let them in.
+
+        Returns:
+            None where they have to show the token again, or have no grant any more.
+        """
+        if _checks(self._oauth) != _checks(before.settings):
+            return None
+        try:
+            return replace(self._granted(bearer.claims, bearer.profile), profile=bearer.profile)
+        except (BadTokenError, NoGrantError):
+            return None
+
+    def _granted(self, claims: Mapping[str, Any], profile: str) -> Principal:
+        principal = granted(
+            claims,
+            self._oauth,
+            profile,
+            read_only=self._read_only,
+            rate_limit=self._rate_limit,
+        )
+        until = min(int(claims["exp"]), NEVER) + self._oauth.leeway
+        return replace(principal, until=until, claims=claims)
 
     def _challenge(self, profile: str, error: str = "", text: str = "") -> tuple[bytes, bytes]:
         """Return the header that tells a client how to come back."""
@@ -163,6 +190,13 @@ class ProtectedResource:
 def _publishes(oauth: OAuthSettings) -> tuple[str, str, float]:
     """Return all that the issuer's keys depend on."""
     return oauth.issuer, oauth.jwks_uri, oauth.refetch
+
+
+def _checks(oauth: OAuthSettings) -> OAuthSettings:
+    """Return all that decides whether a token is good, whatever it is worth."""
+    return replace(
+        oauth, grants=_ANY_GRANT, claims=(), default="", tenant="", scopes=(), refetch=0.0
+    )
 
 
 def _metadata(oauth: OAuthSettings, profile: str) -> bytes:

@@ -153,7 +153,8 @@ def _profiles(config: GatewayConfig, moved: Sequence[str]) -> list[ServedProfile
     """Return the profiles without what is told of already, as settings of all."""
     plain = {key: getattr(Settings(), key) for key in moved}
     return [
-        replace(profile, settings=replace(profile.settings, **plain)) for profile in config.profiles
+        replace(profile, settings=replace(profile.settings, **plain))
+        for profile in config.all_profiles
     ]
 
 

@@ -50,8 +50,8 @@ def widened(old: GatewayConfig, new: GatewayConfig) -> Iterator[str]:
         else:
             yield from _token(tokens[token.name], token, (old.serve, new.serve))
     yield from _oauth(old.serve.oauth, new.serve.oauth)
-    profiles = {profile.name: profile for profile in old.profiles}
-    for profile in new.profiles:
+    profiles = {profile.name: profile for profile in old.all_profiles}
+    for profile in new.all_profiles:
         if profile.name not in profiles:
             yield f"profile {profile.name!r} is new"
         else:
