@@ -284,7 +284,6 @@ async def _made(
         raise
     from toolfold.serve.catalog.shared_tools import SharedTools
     from toolfold.serve.replica.membership import Membership
-    from toolfold.serve.replica.shared_sessions import SharedSessions
     from toolfold.serve.trust.store import FILE_NAME as TRUST_FILE
     from toolfold.serve.trust.store import TrustStore
     from toolfold.serve.trust.verdicts import Trust
@@ -295,10 +294,12 @@ async def _made(
         trust = Trust(TrustStore(store_of(config.serve).documents), config.serve.trust)
     spans = start_spans()
     membership = Membership.of(store_of(config.serve))
-    once = None
+    once = sessions = None
     if membership is not None:
         from toolfold.serve.replica.servers_once import ServersOnce
+        from toolfold.serve.replica.shared_sessions import SharedSessions
 
+        sessions = SharedSessions.of(membership.database)
         once = ServersOnce(membership, how.scope)
     gateway = Gateway(
         config,
@@ -314,7 +315,7 @@ async def _made(
         shared=None if catalog is None else partial(SharedTools, catalog),
         known=known,
         placements=None if once is None else once.placement,
-        sessions=SharedSessions.of(store_of(config.serve)),
+        sessions=sessions,
     )
     decided = asyncio.Event()
     if once is not None:

@@ -43,8 +43,8 @@ from toolfold.serve.mcp.offered_requests import OfferedRequests
 from toolfold.serve.mcp.resources import ResourceCatalog
 from toolfold.serve.narrowing import Narrowing
 from toolfold.serve.observe.unmatched import tell_unmatched
+from toolfold.serve.own_sessions import OwnSessions, Sessions
 from toolfold.serve.principals import LOCAL, Principal
-from toolfold.serve.replica.shared_sessions import OwnSessions, Sessions
 from toolfold.session import Session
 from toolfold.sources.calls import PendingCall
 from toolfold.sources.mcp.relay import Caller, RelayedCall, can

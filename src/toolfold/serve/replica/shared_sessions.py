@@ -1,4 +1,4 @@
-"""What conversations have done so far: known to this process alone, or to all replicas.
+"""What conversations have done so far, known to all replicas.
 
 A conversation that moves from one replica to another finds what it had. Before each step the
 database is asked whether another replica has gone on with it, and what a step adds is joined
@@ -11,73 +11,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from typing import Protocol
 
 from toolfold._memo import Memo
-from toolfold.session import Session, SessionStore
-from toolfold.store.opening import Store
+from toolfold.serve.own_sessions import OwnSessions
+from toolfold.session import Session
+from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.entries import SESSIONS, PostgresEntries
 from toolfold.store.session_bytes import dump_session, load_session
 from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
 
-__all__ = ["OwnSessions", "Sessions", "SharedSessions"]
+__all__ = ["SharedSessions"]
 
 _log = logging.getLogger(__name__)
-
-
-class Sessions(Protocol):
-    """The sessions of a gateway's conversations, by their keys. They belong to one event loop."""
-
-    def __len__(self) -> int: ...
-
-    def __contains__(self, key: object, /) -> bool: ...
-
-    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
-        """Return the session that a step of a conversation begins with."""
-        ...
-
-    async def joined(
-        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
-    ) -> tuple[Session, Session]:
-        """Keep what a step added, and return the session before and after that.
-
-        Args:
-            key: Names the conversation.
-            began: The session that the step began with.
-            ended: The session that it came back with.
-            tenant: Whose conversation it is.
-        """
-        ...
-
-    def forget(self, key: str) -> None:
-        """Let go of what this process keeps of a conversation; another may go on with it."""
-        ...
-
-    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
-        """Let go of a conversation for good, everywhere."""
-        ...
-
-
-class OwnSessions(SessionStore):
-    """Sessions that this process alone knows of."""
-
-    async def begun(self, key: str, tenant: str = DEFAULT_TENANT) -> Session:
-        """Return the session that a step of a conversation begins with."""
-        return self.get(key)
-
-    async def joined(
-        self, key: str, began: Session, ended: Session, tenant: str = DEFAULT_TENANT
-    ) -> tuple[Session, Session]:
-        """Keep what a step added, and return the session before and after that."""
-        before = self.get(key)
-        after = before.joined(began, ended)
-        if after != before:
-            self.put(key, after)
-        return before, after
-
-    async def end(self, key: str, tenant: str = DEFAULT_TENANT) -> None:
-        """Let go of a conversation for good."""
-        self.forget(key)
 
 
 class SharedSessions:
@@ -95,9 +40,9 @@ class SharedSessions:
         self._is_away = False
 
     @classmethod
-    def of(cls, store: Store) -> SharedSessions | None:
-        """Return the sessions of a store; None where nothing is shared."""
-        return None if store.database is None else cls(PostgresEntries(store.database, SESSIONS))
+    def of(cls, database: Database) -> SharedSessions:
+        """Return the sessions of a database."""
+        return cls(PostgresEntries(database, SESSIONS))
 
     def __len__(self) -> int:
         return len(self._own)
