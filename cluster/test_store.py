@@ -16,6 +16,7 @@ import pytest
 
 from cluster.postgres import OWNER, Postgres
 from toolfold import Tool
+from toolfold.serve.replica.membership import Membership
 from toolfold.serve.token_store import KeptToken, TokenStore
 from toolfold.serve.trust.store import TrustStore
 from toolfold.serve.trust.verdicts import Trust, approve, fingerprint
@@ -303,6 +304,26 @@ def test_a_database_that_came_back_with_another_version_is_not_used_and_says_why
         return "version 9999" in raised.value.message
 
     _soon(says_why)
+
+
+def test_a_gateway_says_where_row_level_security_does_not_bind_its_role(
+    postgres_alone: tuple[Postgres, str],
+    open_database: Opener,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, address = postgres_alone
+
+    def said(role: str) -> bool:
+        async def main() -> None:
+            async with Membership(open_database(role), "one").opened():
+                pass
+
+        caplog.clear()
+        asyncio.run(main())
+        return any("row-level security does not bind" in each.message for each in caplog.records)
+
+    assert not said(address)
+    assert said(server.address(OWNER))
 
 
 def _soon(is_so: Callable[[], bool]) -> None:

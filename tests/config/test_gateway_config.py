@@ -638,6 +638,9 @@ def test_a_shared_catalog_needs_a_database_and_a_tenant_a_name() -> None:
     assert ServeSettings(catalog="shared", store="TOOLFOLD_STORE").catalog_tenant == "default"
     with pytest.raises(ConfigError, match=r"`serve\.catalog_tenant` is blank"):
         ServeSettings(catalog_tenant=" ")
+    for name in ("a\0b", "a\nb", "\ud800", "x" * 256):
+        with pytest.raises(ConfigError, match=r"`tokens\.t\.tenant` cannot be"):
+            Token("t", env="T", tenant=name)
 
 
 def test_serve_settings_that_exist_can_be_used() -> None:

@@ -17,6 +17,7 @@ from typing import Literal
 from toolfold.config.oauth_settings import OAuthSettings
 from toolfold.errors import ConfigError
 from toolfold.settings.declared import check_fields, setting
+from toolfold.store.store import check_tenant
 
 __all__ = ["ServeSettings", "Token"]
 
@@ -66,10 +67,7 @@ class Token:
                 hint="leave control characters, and blanks around it, out",
             )
         check_fields(self, f"tokens.{self.name}.")
-        if not self.tenant.strip():
-            raise ConfigError(
-                f"`tokens.{self.name}.tenant` is empty", hint="leave it out, or name one"
-            )
+        check_tenant(self.tenant, f"`tokens.{self.name}.tenant`")
         if bool(self.env) == bool(self.sha256):
             what = "both `env` and `sha256`" if self.env else "neither `env` nor `sha256`"
             raise ConfigError(
@@ -273,10 +271,7 @@ class ServeSettings:
                 "`serve.catalog` is shared, and `serve.store` names no PostgreSQL",
                 hint="write its address, as `store: postgresql://user@host/name`",
             )
-        if not self.catalog_tenant.strip():
-            raise ConfigError(
-                "`serve.catalog_tenant` is blank", hint="leave it out, or give it a name"
-            )
+        check_tenant(self.catalog_tenant, "`serve.catalog_tenant`")
 
     @property
     def folded_wait(self) -> float:

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from toolfold._memo import Memo
-from toolfold.errors import ConfigError
 from toolfold.scope import EVERYTHING, Scope
 from toolfold.shared._proposals import Statistics, lacks_indexes, reach, statistics
 from toolfold.shared._push import (
@@ -33,6 +32,7 @@ from toolfold.shared._push import (
 from toolfold.shared._rows import is_storable, tool_of
 from toolfold.shared.reading import CatalogReading, CountedSources, Reach, SharedHit
 from toolfold.store.postgres.database import DEFAULT_TENANT, STATEMENT_TIMEOUT, Database
+from toolfold.store.store import check_tenant
 from toolfold.tool import Tool
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ class SharedCatalog:
         self._begin(database, tenant)
 
     def _begin(self, database: Database, tenant: str) -> None:
-        if not tenant.strip():
-            raise ConfigError("a tenant has no name", hint="leave it out, or give it one")
+        check_tenant(tenant)
         self._database = database
         self._tenant = tenant
         self._statistics: Statistics | None = None
@@ -133,7 +132,7 @@ class SharedCatalog:
         """Return the catalog of a tenant in a database that is open, and stays its owner's.
 
         Raises:
-            ConfigError: The tenant has no name.
+            ConfigError: Nobody can be called like this.
         """
         made = cls.__new__(cls)
         made._begin(database, tenant)

@@ -10,12 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Protocol
 
-from toolfold.errors import ToolfoldError
+from toolfold.errors import ConfigError, ToolfoldError
 
-__all__ = ["DEFAULT_TENANT", "Documents", "Entries", "Rewrite", "Signature", "StoreAwayError"]
+__all__ = [
+    "DEFAULT_TENANT", "Documents", "Entries", "Rewrite", "Signature", "StoreAwayError",
+    "check_tenant",
+]  # fmt: skip
 
 DEFAULT_TENANT = "default"
 """Whose something is where nobody says."""
+
+_LONGEST_TENANT = 255
+
+
+def check_tenant(name: str, where: str = "a tenant's name") -> None:
+    """Raise `ConfigError` where something cannot be a tenant's.
+
+    Args:
+        name: What it would be called.
+        where: What says so.
+    """
+    if not name.strip():
+        raise ConfigError(f"{where} is blank", hint="leave it out, or give it one")
+    if len(name) > _LONGEST_TENANT or not name.isprintable():
+        raise ConfigError(
+            f"{where} cannot be {name[:40]!r}",
+            hint=f"use up to {_LONGEST_TENANT} characters that can be printed",
+        )
+
 
 Signature = Hashable | None
 """Changes whenever a document is replaced; None where there is none."""

@@ -7,6 +7,7 @@ has changed them. Where nothing is shared there is no membership.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import socket
 from collections.abc import AsyncGenerator, Callable
@@ -20,6 +21,8 @@ from toolfold.store.postgres.news import News, NewsListener
 from toolfold.store.postgres.replicas import Replicas
 
 __all__ = ["Membership"]
+
+_log = logging.getLogger(__name__)
 
 SECRET = "conversations.key"
 """The document with what conversations' cookies are signed with."""
@@ -72,6 +75,11 @@ class Membership:
     async def opened(self) -> AsyncGenerator[Membership]:
         """Be there, and listen, as long as the block lasts."""
         self._loop = asyncio.get_running_loop()
+        if not await asyncio.to_thread(self.database.is_guarded):
+            _log.warning(
+                "row-level security does not bind the role that the database is used as: give "
+                "the gateway one that owns nothing (`toolfold store migrate --role NAME`)"
+            )
         async with self.replicas:
             news = News(self.database, self._listeners)
             with news:

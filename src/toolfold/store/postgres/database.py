@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolfold.errors import ConfigError, MissingExtraError
 from toolfold.store.postgres import migrations
-from toolfold.store.store import DEFAULT_TENANT, StoreAwayError
+from toolfold.store.store import DEFAULT_TENANT, StoreAwayError, check_tenant
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -69,6 +69,7 @@ class Database:
 
     Raises:
         MissingExtraError: The extra `postgres` is not installed.
+        ConfigError: Nobody can be called like this.
     """
 
     def __init__(
@@ -82,8 +83,7 @@ class Database:
             from psycopg_pool import ConnectionPool
         except ModuleNotFoundError:
             raise MissingExtraError("what is kept in PostgreSQL", "postgres") from None
-        if not tenant.strip():
-            raise ConfigError("a tenant has no name", hint="leave it out, or give it one")
+        check_tenant(tenant)
         self.tenant = tenant
         self._address = address
         self._timeout = statement_timeout
@@ -108,6 +108,16 @@ class Database:
         """
         with self.alone() as connection:
             migrations.check(connection)
+
+    def is_guarded(self) -> bool:
+        """Whether row-level security binds this role: not the owner of the tables.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        with self.alone() as connection:
+            found = connection.execute("select row_security_active('toolfold.tools')").fetchone()
+        return found == (True,)
 
     @contextmanager
     def alone(self) -> Generator[Connection[Any]]:
