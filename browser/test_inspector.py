@@ -278,7 +278,7 @@ def test_people_who_see_little_and_small_screens_are_served(
         ("search", ".empty"),
         ("search?q=send mail | open an issue&vs=1&b_ranker=bm25&why=chat__send_message", ".hit"),
         ("search?q=knit a pullover", ".notice.warn"),
-        ("fold", ".ways tr"),
+        ("fold", ".ways tbody tr"),
         ("conversations", ".empty"),
         ("live", ".empty"),
     ):
@@ -319,7 +319,7 @@ def test_a_catalog_of_scripts_is_shown_and_nothing_runs(page: Page, tmp_path: Pa
         expect(page.locator(".description")).to_have_text(SCRIPT)
         for address, is_there in (
             ("search?q=alert img&why=img&floor=0", "[data-query]"),
-            ("fold?strategy=stub&enabled=on", ".ways tr"),
+            ("fold?strategy=stub&enabled=on", ".ways tbody tr"),
             ("conversations/0", ".turn"),
             ("conversations/1", "article table"),
             (f"catalog/tool/{SCRIPT}", ".notice.bad"),
