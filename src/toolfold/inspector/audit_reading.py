@@ -54,7 +54,9 @@ def audit_view(file: Path) -> dict[str, Any]:
                     count += 1
                     kept.append(value)
     except OSError as error:
-        raise CatalogError(f"cannot read `{file}`: {error.strerror}", hint="check it") from None
+        raise CatalogError(
+            f"cannot read `{file}`: {error.strerror}", hint="see whose it is, and who may read it"
+        ) from None
     calls = [_row(value) for value in kept]
     outcomes = Counter(str(call["outcome"]) for call in calls)
     names = Counter(str(call["tool"]) for call in calls if call.get("tool"))
