@@ -278,7 +278,7 @@ def test_people_who_see_little_and_small_screens_are_served(
         ("search", ".empty"),
         ("search?q=send mail | open an issue&vs=1&b_ranker=bm25&why=chat__send_message", ".hit"),
         ("search?q=knit a pullover", ".notice.warn"),
-        ("fold", ".ways tr"),
+        ("fold", ".ways tbody tr"),
         ("conversations", ".empty"),
         ("live", ".empty"),
     ):
@@ -319,7 +319,7 @@ def test_a_catalog_of_scripts_is_shown_and_nothing_runs(page: Page, tmp_path: Pa
         expect(page.locator(".description")).to_have_text(SCRIPT)
         for address, is_there in (
             ("search?q=alert img&why=img&floor=0", "[data-query]"),
-            ("fold?strategy=stub&enabled=on", ".ways tr"),
+            ("fold?strategy=stub&enabled=on", ".ways tbody tr"),
             ("conversations/0", ".turn"),
             ("conversations/1", "article table"),
             (f"catalog/tool/{SCRIPT}", ".notice.bad"),
@@ -361,3 +361,26 @@ def test_four_thousand_tools_are_shown_searched_and_looked_over(page: Page, over
         timeout=60_000
     )
     assert serious(page) == []
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_no_word_of_the_map_is_cut_without_saying_so(page: Page, demo: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(demo)
+    expect(page.locator(".tile").first).to_be_visible()
+    beyond = """tiles => tiles.filter(
+        tile => tile.scrollWidth > tile.clientWidth || tile.scrollHeight > tile.clientHeight
+    ).map(tile => tile.textContent)"""
+
+    assert page.locator(".tile:not(.group)").evaluate_all(beyond) == []
+
+
+def test_on_a_phone_every_strategy_has_its_figures_without_scrolling(page: Page, demo: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 760})
+    page.goto(demo)
+    page.get_by_role("tab", name="Fold").click()
+    region = page.get_by_role("region", name="Strategies")
+    expect(region.get_by_text("99.1 % saved")).to_be_visible()
+
+    assert region.evaluate("region => region.scrollWidth - region.clientWidth") == 0
+    assert region.get_by_role("button", name="bridge").evaluate("b => b.clientHeight") < 40

@@ -57,7 +57,7 @@ PICTURES = (
         "compare", "search?q=open a pull request&vs=1&b_ranker=bm25&as=table", ".hit", height=860
     ),
     Picture("tool", "catalog/tool/forge__create_issue", ".signature"),
-    Picture("fold", "fold", ".ways tr"),
+    Picture("fold", "fold", ".ways tbody tr"),
     Picture("conversation", "conversations/0", ".turn", act=_opened),
     Picture("phone", "search?q=open a pull request", ".hit", width=390, height=844),
 )

@@ -136,11 +136,12 @@ def _with_navigation(app: Sphinx, docname: str, content: list[str]) -> None:
 def _for_every_reader(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """Give headings of the side bar their level, and the keyboard a hold of wide tables."""
+    """Give headings of the side bar their level, and the keyboard a hold of what is too wide."""
     bar, body = context.get("furo_navigation_tree", ""), context.get("body", "")
     context["furo_navigation_tree"] = bar.replace('role="heading"', 'role="heading" aria-level="2"')
-    table = '<div class="table-wrapper'
-    context["body"] = body.replace(table, table.replace(" class", ' tabindex="0" class'))
+    table, code = '<div class="table-wrapper', '<div class="highlight"><pre>'
+    body = body.replace(table, table.replace(" class", ' tabindex="0" class'))
+    context["body"] = body.replace(code, code.replace("<pre>", '<pre tabindex="0">'))
 
 
 def _with_first_address(app: Sphinx, error: Exception | None) -> None:

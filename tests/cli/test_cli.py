@@ -55,7 +55,7 @@ def test_list_groups_the_tools_by_source() -> None:
         "  forge.list_issues  List issues of a repository.\n"
         "mail (1)\n"
         "  mail.send  Send an e-mail to someone.\n"
-        "3 tools, about 153 tokens\n",
+        "3 tools, about 154 tokens\n",
         "",
     )
 

@@ -30,6 +30,15 @@ TOOLS = [
     }
     for place in range(4)
 ]
+GATEWAY = {
+    "mcpServers": {},
+    "serve": {
+        "tokens": [
+            {"name": "the-team-that-reviews", "sha256": "ab" * 32, "allow": ["@github", "@jira"],
+             "deny": ["*delete*", "*merge*"], "read_only": True, "tenant": "acme"},
+        ]
+    },
+}  # fmt: skip
 CLIENT = {"mcpServers": {"a-server-with-a-name-of-many-words": {"command": "serve"}}}
 TRACE = str(TRACES / "home.jsonl")
 
@@ -44,6 +53,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv(name, str(tmp_path))
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".cursor" / "mcp.json").write_text(json.dumps(CLIENT), encoding="utf-8")
+    Path("gateway.json").write_text(json.dumps(GATEWAY), encoding="utf-8")
     Path("tools.jsonl").write_text("\n".join(map(json.dumps, TOOLS)), encoding="utf-8")
 
 
@@ -66,6 +76,10 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("install", "--list"),
         ("trust",),
         ("status",),
+        ("tokens", "list", "--config", "gateway.json"),
+        ("tokens", "create", "a laptop", "--config", "gateway.json"),
+        ("servers", "list"),
+        ("reload",),
         ("serch", "a word"),
         ("list", "--catalog", "no-such-file-in-this-folder-whatever-one-looks-for.jsonl"),
     ],
@@ -164,6 +178,35 @@ def test_status_fits(tmp_path: Path) -> None:
         "    s",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "verb", "result"),
+    [
+        (("servers", "list"), "servers.list", {"servers": REPORT["servers"], "left_out": []}),
+        (("servers", "logs", "one"), "servers.logs", {
+            "lines": [{"at": "2026-03-02T09:00:00Z", "text": "a line that goes on and on " * 3}],
+        }),
+        (("reload",), "reload", {
+            "servers": {"added": ["github-enterprise", "filesystem"], "removed": ["a", "b", "c"]},
+            "widened": ["server 'github-enterprise' is new", "server 'filesystem' is new"],
+        }),
+    ],
+)  # fmt: skip
+def test_what_a_running_gateway_answers_fits(
+    tmp_path: Path, words: tuple[str, ...], verb: str, result: Json
+) -> None:
+    async def answered(_: object) -> Json:
+        return result
+
+    with LoopThread() as loop:
+        socket = ControlSocket(tmp_path / "s", {verb: answered})
+        loop.run(socket.__aenter__())
+        shown = ran_on_terminal(50, *words, "--state-dir", str(tmp_path / "s"))
+        loop.run(socket.__aexit__())
+
+    assert (shown.code, shown.too_wide(50)) == (0, [])
+    assert len(shown.lines) > 3
 
 
 def test_whoever_reads_no_further_ends_a_command_well() -> None:

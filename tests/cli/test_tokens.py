@@ -173,3 +173,14 @@ def test_a_list_says_whose_a_token_is_and_that_there_are_none(config: Path) -> N
     )  # fmt: skip
     assert one.stdout.startswith("laptop  of ")
     assert one.stdout.endswith(", of the tenant acme\n")
+
+
+def test_a_state_folder_that_cannot_be_written_to_is_said_to_be_that(config: Path) -> None:
+    state = config.parent / "state"
+    state.write_text("a file", "utf-8")
+
+    made = tokens(config, "create", "laptop")
+
+    assert (made.exit_code, made.stdout) == (2, "")
+    assert made.stderr.startswith(f"error: cannot write `{state / 'tokens.json'}`: ")
+    assert "hint: see who may write there" in made.stderr

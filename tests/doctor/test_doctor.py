@@ -156,7 +156,7 @@ def test_servers_beside_toolfold_in_a_client_are_worth_a_look() -> None:
     write(Path(".cursor/mcp.json"), {"mcpServers": {"toolfold": own, "files": {"command": "x"}}})
 
     assert of("clients") == [
-        ("Cursor", "warning", "toolfold is entered, and 1 server beside it by itself",
+        ("Cursor", "warning", "toolfold is entered, and it still starts 1 server by itself",
          "toolfold install cursor --only"),
     ]  # fmt: skip
 

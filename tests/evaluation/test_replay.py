@@ -393,5 +393,6 @@ def test_the_command_says_what_cannot_be_read_or_written() -> None:
         "error: cannot read `none.jsonl`: No such file or directory\n\nhint: check the path\n",
     )
     assert run("--growth", "none/growth.svg", "--turns", "2").err == (
-        "error: cannot write `none/growth.svg`: No such file or directory\n\nhint: check it\n"
+        "error: cannot write `none/growth.svg`: No such file or directory\n\n"
+        "hint: give a file in a folder that is there, and yours\n"
     )

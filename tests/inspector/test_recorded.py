@@ -108,6 +108,20 @@ def test_an_audit_log_is_read_by_call_and_half_a_line_is_counted(tmp_path: Path)
     assert (value["outcomes"], value["unreadable"]) == ({"ok": 1, "failed": 1}, 1)
 
 
+def test_what_somebody_changed_in_a_gateway_is_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    change = {
+        "at": "2026-11-16T10:00:00Z", "principal": "local", "verb": "servers.restart",
+        "target": "forge", "outcome": "ok", "detail": "it was asked for",
+    }  # fmt: skip
+    file.write_text(f"{call_line()}\n{json.dumps(change)}\n")
+
+    value = Conversations([file]).conversation(0)
+
+    assert value is not None
+    assert value["calls"][1] == change
+
+
 def test_the_proxys_audit_says_what_folding_saved(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     request = {"at": "2026-11-16T10:00:00Z", "principal": "ada", "upstream": "openai"}

@@ -40,7 +40,10 @@ def write_text(file: str, text: str) -> None:
     try:
         Path(file).write_bytes(text.encode("utf-8", "replace"))
     except OSError as error:
-        raise ConfigError(f"cannot write `{file}`: {error.strerror}", hint="check it") from None
+        raise ConfigError(
+            f"cannot write `{file}`: {error.strerror}",
+            hint="give a file in a folder that is there, and yours",
+        ) from None
 
 
 def _words(context: click.Context) -> Iterator[str]:

@@ -28,9 +28,9 @@ _ROWS = 2
 """How many rows of a terminal one line of an answer may take: a screen shows all of it."""
 
 
-@click.command("demo", short_help="Show folding on a bundled catalog of 200 tools")
+@click.command("demo", short_help="Show folding on a bundled catalog of 207 tools")
 def command() -> None:
-    """Show folding on a bundled catalog of 200 tools.
+    """Show folding on a bundled catalog of 207 tools.
 
     Runs without a model, a key or a network: the calls below are those that a model
     would make, and the conversation at the end is a script that `toolfold chat` plays.

@@ -68,13 +68,15 @@ def command(
       toolfold inspect --running
       toolfold inspect --catalog tools.json --listen 127.0.0.1:8790 --no-browser
     """
-    from toolfold.inspector._run_inspector import run_inspector
+    from toolfold.inspector._run_inspector import refuse_reachable, run_inspector
     from toolfold.inspector.app import InspectorApp
     from toolfold.inspector.conversations import recorded_files
     from toolfold.inspector.inspected import Inspected
     from toolfold.inspector.live import tools_of_running
     from toolfold.inspector.named_paths import sorted_paths, tools_of_traffic
 
+    address = _address(listen)
+    refuse_reachable(address[0])  # before a server is started
     given = sorted_paths(paths)
     named = [*([catalog] if catalog else ()), *given.catalogs]
     # A configuration that was named is what is looked at, and a catalog stands beside it.
@@ -99,7 +101,7 @@ def command(
     inspected = Inspected(found, opened.settings, title, remembered)
     compared = [Inspected(load_catalog(n).within(scope), opened.settings, n) for n in others]
     app = InspectorApp(inspected, states, files, compared)
-    run_inspector(app, _address(listen), opens=not no_browser)
+    run_inspector(app, address, opens=not no_browser)
 
 
 def _title(opened: options.OpenedTools) -> str:

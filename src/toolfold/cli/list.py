@@ -56,5 +56,5 @@ def command(
         say(f"{options.bold(options.plain(source))} {options.dim(f'({len(own)})')}")
         for row in own:
             say(f"  {options.plain(str(row['name']))}  {options.dim(str(row['summary']))}")
-    tokens = sum(int(str(row["tokens"])) for row in rows)
+    tokens = estimate(compact([write(tool, "openai-chat") for tool in found]))
     say(f"{plural(len(rows), 'tool')}, about {plural(tokens, 'token')}")

@@ -25,7 +25,7 @@ _COMMANDS = {
     "catalog": "Fill and search a catalog that several processes share",
     "chat": "Talk to an agent whose tools are folded",
     "check": "Look a catalog over for what would hurt",
-    "demo": "Show folding on a bundled catalog of 200 tools",
+    "demo": "Show folding on a bundled catalog of 207 tools",
     "describe": "Print the full definition of tools",
     "doctor": "Look the whole set-up over, and say what to do",
     "enrich": "Have a model write words by which tools are found",

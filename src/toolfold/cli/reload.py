@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.cli.servers import AskedGateways, reaching
 from toolfold.tool import Json, is_array, is_object
 
@@ -31,9 +32,9 @@ def command(running: AskedGateways, as_json: bool) -> None:
         return
     for one in found:
         lines = [options.plain(line) for line in _lines(one.result)]
-        click.echo(f"gateway {one.pid}: {lines[0] if lines else 'nothing is different'}")
+        say(f"gateway {one.pid}: {lines[0] if lines else 'nothing is different'}")
         for line in lines[1:]:
-            click.echo(f"  {line}")
+            say(f"  {line}")
 
 
 def _lines(result: dict[str, Json]) -> list[str]:

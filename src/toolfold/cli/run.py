@@ -78,14 +78,14 @@ def command(
         say(f"error: `{command[0]}` cannot be started", err=True)
         sys.exit(_NOT_STARTED)
     if not quiet:
-        click.echo(ended.summary, err=True)
+        say(ended.summary, err=True)
     sys.exit(ended.code)
 
 
 def _fail_without(program: str) -> NoReturn:
     """End as a shell does where there is no such program."""
-    click.echo(f"error: there is no program `{options.plain(program)}`", err=True)
-    click.echo("\nhint: install it, or give its path", err=True)
+    say(f"error: there is no program `{options.plain(program)}`", err=True)
+    say("\nhint: install it, or give its path", err=True)
     sys.exit(_NOT_FOUND)
 
 

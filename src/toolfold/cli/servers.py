@@ -15,6 +15,7 @@ import click
 
 from toolfold._terminal import columns, padded
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.cli.status import server_line, state_folders
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.serve.control.asking import PATIENCE, ask, sockets
@@ -91,7 +92,7 @@ class AskedGateways:
                 "that another user runs answers that user alone",
             )
         for pid, error in refusals:
-            click.echo(f"gateway {pid}: {options.plain(error.message)}", err=True)
+            say(f"gateway {pid}: {options.plain(error.message)}", err=True)
         return found
 
 
@@ -151,13 +152,13 @@ def list_command(running: AskedGateways, as_json: bool) -> None:
         servers = _objects(one.result.get("servers"))
         names = [options.plain(str(server.get("name"))) for server in servers]
         widest = max(map(columns, names), default=0)
-        click.echo(options.bold(f"gateway {one.pid}"))
+        say(options.bold(f"gateway {one.pid}"))
         for name, server in zip(names, servers, strict=True):
-            click.echo(f"  {padded(name, widest)}  {server_line(server)}")
+            say(f"  {padded(name, widest)}  {server_line(server)}")
         left_out = one.result.get("left_out")
         if is_array(left_out) and left_out:
             named = ", ".join(options.plain(str(name)) for name in left_out)
-            click.echo(options.dim(f"  left out by the configuration: {named}"))
+            say(options.dim(f"  left out by the configuration: {named}"))
 
 
 @command.command("restart", short_help="End a server and start it anew")
@@ -232,14 +233,14 @@ def logs_command(running: AskedGateways, name: str, lines: int, as_json: bool) -
         return
     for one in found:
         if len(found) > 1:
-            click.echo(options.bold(f"gateway {one.pid}"))
+            say(options.bold(f"gateway {one.pid}"))
         for line in _objects(one.result.get("lines")):
             text = options.plain(str(line.get("text")))
-            click.echo(f"{options.dim(str(line.get('at')))}  {text}")
+            say(f"{options.dim(str(line.get('at')))}  {text}")
         if error := one.result.get("error"):
-            click.echo(options.plain(f"{name}: {error}"), err=True)
+            say(options.plain(f"{name}: {error}"), err=True)
         elif not one.result.get("lines"):
-            click.echo(options.plain(f"{name} has written nothing"), err=True)
+            say(options.plain(f"{name} has written nothing"), err=True)
 
 
 @command.command("add", short_help="Put a server into the configuration, and reload")
@@ -371,17 +372,17 @@ def _edit(
             }
         )
     else:
-        click.echo(f"wrote {options.plain(str(change.path))}")
+        say(f"wrote {options.plain(str(change.path))}")
         for one in told:
             if started is not None and started in _begun(one):
                 [after] = _settled([one], started)
-                click.echo(f"gateway {one.pid}: {options.plain(started)} {_standing(after)}")
+                say(f"gateway {one.pid}: {options.plain(started)} {_standing(after)}")
             else:
-                click.echo(f"gateway {one.pid} has taken it up")
+                say(f"gateway {one.pid} has taken it up")
     if problem is not None and asked.refused:
         raise problem
     if problem is not None and not as_json:
-        click.echo(options.plain(problem.message), err=True)
+        say(options.plain(problem.message), err=True)
 
 
 def _settled(found: list[Reached], name: str) -> list[Reached]:
@@ -411,7 +412,7 @@ def _report(found: list[Reached], name: str, *, as_json: bool) -> None:
         options.print_json({"gateways": [{"pid": one.pid, **one.result} for one in found]})
     else:
         for one in found:
-            click.echo(f"gateway {one.pid}: {options.plain(name)} {_standing(one)}")
+            say(f"gateway {one.pid}: {options.plain(name)} {_standing(one)}")
     if any(one.result.get("state") == "failed" for one in found):
         sys.exit(1)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolfold.cli import options
+from toolfold.cli.output import say
 from toolfold.cli.servers import AskedGateways, Reached
 from toolfold.cli.status import refuse_anothers, state_folders
 from toolfold.config.opened_store import store_of
@@ -103,7 +104,7 @@ def create(
         options.print_json({"name": name, "token": value, "gateways": told})
     else:
         click.echo(value)
-        click.echo("it is not shown again; only its digest is kept", err=True)
+        say("it is not shown again; only its digest is kept", err=True)
 
 
 @command.command("revoke", short_help="Have a token count no more")
@@ -126,11 +127,9 @@ def revoke(name: str, config: str | None, as_json: bool) -> None:
     if as_json:
         options.print_json({"name": name, "gateways": told})
     else:
-        click.echo(f"revoked {options.plain(name)}")
+        say(f"revoked {options.plain(name)}")
         if not loaded.serve.tokens and all(each.revoked is not None for each in kept.load()):
-            click.echo(
-                "it was the last: over HTTP nobody is let in until you make another", err=True
-            )
+            say("it was the last: over HTTP nobody is let in until you make another", err=True)
     if not is_everywhere:
         raise ToolfoldError(
             f"a gateway runs at which {name!r} may still be let in",
@@ -170,7 +169,7 @@ def list_command(config: str | None, as_json: bool) -> None:
         options.print_json({"tokens": found})
         return
     if not found:
-        click.echo("there are no tokens; `toolfold tokens create NAME` makes one", err=True)
+        say("there are no tokens; `toolfold tokens create NAME` makes one", err=True)
     for one in found:
         words = [f"from the {one['from']}" if one["from"] == "file" else f"of {one['created']}"]
         words += [f"allow {' '.join(one['allow'])}"] if one["allow"] != ["*"] else []
@@ -180,7 +179,7 @@ def list_command(config: str | None, as_json: bool) -> None:
         if one["profiles"] is not None:
             words.append(f"under {' '.join(one['profiles']) or 'no profile'} alone")
         words += [f"revoked {one['revoked']}"] if one["revoked"] else []
-        click.echo(f"{options.bold(options.plain(one['name']))}  {options.plain(', '.join(words))}")
+        say(f"{options.bold(options.plain(one['name']))}  {options.plain(', '.join(words))}")
 
 
 def _listed(profiles: tuple[str, ...] | None) -> list[str] | None:
@@ -213,5 +212,5 @@ def _apply(config: str | None) -> tuple[list[dict[str, Any]], bool]:
         found = asked.ask("tokens.apply", patience=_PATIENCE)
     except ToolfoldError as error:
         if not error.message.startswith("no gateway runs"):
-            click.echo(f"warning: {options.plain(error.message)}", err=True)
+            say(f"warning: {options.plain(error.message)}", err=True)
     return [{"pid": one.pid, **one.result} for one in found], not asked.refused

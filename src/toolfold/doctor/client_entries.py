@@ -72,7 +72,7 @@ def _entered(client: ClientProgram, place: FoundServer, others: int, machine: Ma
             message = f"its entry `{name}` in {where} does not work: {fault}"
             return Diagnosis(_PART, client.title, "broken", message, fix)
     if others:
-        message = f"toolfold is entered, and {plural(others, 'server')} beside it by itself"
+        message = f"toolfold is entered, and it still starts {plural(others, 'server')} by itself"
         fix = f"toolfold install {client.id} --only"
         return Diagnosis(_PART, client.title, "warning", message, fix)
     return Diagnosis(_PART, client.title, "ok", f"toolfold is entered in {where}")

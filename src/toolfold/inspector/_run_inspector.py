@@ -16,10 +16,19 @@ from toolfold.inspector.app import InspectorApp, guarded, new_token
 from toolfold.serve._shutdown import StopSignal, stopping
 from toolfold.serve.http.guard import is_loopback
 
-__all__ = ["run_inspector"]
+__all__ = ["refuse_reachable", "run_inspector"]
 
 PARTING = 1.0
 """How long answers under way have to end, in seconds."""
+
+
+def refuse_reachable(host: str) -> None:
+    """Raise `ConfigError` where others than this machine's programs reach a host."""
+    if not is_loopback(host):
+        raise ConfigError(
+            f"the inspector is for this machine, and {host!r} can be reached by others",
+            hint="listen on 127.0.0.1, and use a tunnel such as `ssh -L` from elsewhere",
+        )
 
 
 def run_inspector(app: InspectorApp, address: tuple[str, int], *, opens: bool) -> None:
@@ -34,11 +43,7 @@ def run_inspector(app: InspectorApp, address: tuple[str, int], *, opens: bool) -
         ConfigError: The address is not this machine's, or cannot be used.
         MissingExtraError: Nothing that listens is installed.
     """
-    if not is_loopback(address[0]):
-        raise ConfigError(
-            f"the inspector is for this machine, and {address[0]!r} can be reached by others",
-            hint="listen on 127.0.0.1, and use a tunnel such as `ssh -L` from elsewhere",
-        )
+    refuse_reachable(address[0])
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     Thread(target=app.warm, name="warming", daemon=True).start()
     with stopping() as stop:

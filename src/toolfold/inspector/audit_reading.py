@@ -22,6 +22,7 @@ _CALL = ("at", "principal", "session", "server", "tool", "via", "outcome", "seco
 _SIZES = ("request_size", "result_size", "arguments", "error")
 _REQUEST = ("upstream", "model", "rounds", "searches", "calls", "tools", "tokens_before")
 _COUNTS = ("tokens_after", "prompt_tokens", "cached_tokens", "completion_tokens")
+_CHANGE = ("at", "principal", "verb", "target", "outcome", "detail")
 
 
 def is_audit(line: str) -> bool:
@@ -53,7 +54,9 @@ def audit_view(file: Path) -> dict[str, Any]:
                     count += 1
                     kept.append(value)
     except OSError as error:
-        raise CatalogError(f"cannot read `{file}`: {error.strerror}", hint="check it") from None
+        raise CatalogError(
+            f"cannot read `{file}`: {error.strerror}", hint="see whose it is, and who may read it"
+        ) from None
     calls = [_row(value) for value in kept]
     outcomes = Counter(str(call["outcome"]) for call in calls)
     names = Counter(str(call["tool"]) for call in calls if call.get("tool"))
@@ -77,6 +80,8 @@ def _value(line: bytes) -> dict[str, Json] | None:
 
 
 def _row(value: dict[str, Json]) -> dict[str, Any]:
+    if "verb" in value:  # what somebody changed in a running gateway
+        return {name: value.get(name) for name in _CHANGE}
     names = (*_CALL, *_SIZES) if "upstream" not in value else ("at", "principal", *_REQUEST)
     names += ("outcome", "seconds", "error", *_COUNTS) if "upstream" in value else ()
     return {name: value.get(name) for name in names}

@@ -111,10 +111,10 @@ def tools_of_running(states: Sequence[Path]) -> tuple[Catalog, str]:
     running = [each for each in running_gateways(states) if each.report is not None]
     gateways = [each for each in running if (each.report or {}).get("transport") != "proxy"]
     if len(gateways) != 1:
-        count = "several gateways run" if gateways else "no gateway of yours runs"
-        raise NotRunningError(
-            count, hint="name its configuration with --config" if gateways else "begin one"
-        )
+        if gateways:
+            hint = "name its configuration with --config"
+            raise NotRunningError("several gateways run", hint=hint)
+        raise NotRunningError("no gateway of yours runs", hint="start one with `toolfold serve`")
     pid = gateways[0].pid
     place = next(place for place in sockets(states) if pid_of(place) == pid)
     return Catalog.read(asyncio.run(_tools(place))), f"gateway {pid}"

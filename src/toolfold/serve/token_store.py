@@ -142,7 +142,10 @@ class TokenStore:
                 f"another process holds on to `{self._where}`", hint="end it, then try again"
             ) from None
         except OSError as error:
-            raise self._unusable(error.strerror or str(error)) from None
+            raise ConfigError(
+                f"cannot write `{self._where}`: {error.strerror or error}",
+                hint="see who may write there, or name another folder as `serve.state_dir`",
+            ) from None
 
     @property
     def _where(self) -> str:

@@ -11,7 +11,7 @@ export function auditLog(found) {
       (call) =>
         (!state.outcome || call.outcome === state.outcome) &&
         (!state.session || call.session === state.session) &&
-        `${call.tool ?? call.model} ${call.server ?? call.upstream} ${call.principal} ${call.arguments ?? ""} ${call.error ?? ""}`.toLowerCase().includes(state.text),
+        `${call.tool ?? call.model ?? call.verb} ${call.server ?? call.upstream ?? call.target} ${call.detail ?? ""} ${call.principal} ${call.arguments ?? ""} ${call.error ?? ""}`.toLowerCase().includes(state.text),
     );
     show(place, own.length ? calls(own) : h("p", { class: "soft" }, "No call is like this."));
   };
@@ -50,9 +50,9 @@ function calls(own) {
       h(
         "td",
         { class: "full" },
-        call.tool ? h("strong", {}, toolLink(call.tool)) : h("strong", {}, call.model || "request"),
+        call.tool ? h("strong", {}, toolLink(call.tool)) : h("strong", {}, call.verb || call.model || "request"),
         " ",
-        h("small", {}, [call.server ?? call.upstream, call.principal, call.via].filter(Boolean).join(" · ")),
+        h("small", {}, [call.server ?? call.upstream ?? call.target, call.principal, call.via].filter(Boolean).join(" · ")),
         call.error ? h("p", { class: "error-text" }, call.error) : null,
         details(call),
       ),
@@ -64,12 +64,14 @@ function calls(own) {
 }
 
 function details(call) {
+  if (call.verb) return call.detail ? h("p", { class: "soft" }, call.detail) : null;
   if (call.arguments) return h("details", {}, h("summary", {}, h("small", {}, "arguments")), h("pre", { tabindex: "0" }, pretty(call.arguments)));
   if (call.tokens_before === undefined) return null;
-  return h("p", { class: "soft" }, `${counted(call.rounds ?? 0, "round")}, ${number(call.searches)} searches, tools ${number(call.tokens_before)} → ${number(call.tokens_after)} tokens`);
+  return h("p", { class: "soft" }, `${counted(call.rounds ?? 0, "round")}, ${call.searches === 1 ? "1 search" : `${number(call.searches)} searches`}, tools ${number(call.tokens_before)} → ${number(call.tokens_after)} tokens`);
 }
 
 function size(call) {
+  if (call.verb) return "";
   if (call.result_size !== undefined) return `${number(call.result_size)} characters`;
   return `${number(call.prompt_tokens)} + ${number(call.completion_tokens)} tokens`;
 }

@@ -186,21 +186,21 @@ function strategies(rows, found, pick) {
       { class: chosen ? "chosen" : null },
       h(
         "td",
-        {},
+        { class: "full" },
         h("button", { type: "button", class: "small", "aria-pressed": String(Boolean(chosen)), on: { click: () => pick(row) } }, row.strategy),
         row.api ? [" ", h("small", {}, APIS[row.api])] : null,
       ),
       h("td", { class: "full" }, WHAT[row.strategy], fell ? [" ", tag(row.comes_to === "not folded" ? "not folded" : `here: ${row.comes_to}`, "warn")] : null),
-      h("td", { class: "number" }, number(row.tools)),
-      h("td", { class: "number" }, number(row.after)),
-      h("td", {}, meter(row.after, most, { kind: "good" })),
+      h("td", { class: "number", "data-label": "tools seen" }, number(row.tools)),
+      h("td", { class: "number", "data-label": "tokens" }, number(row.after)),
+      h("td", { class: "full" }, meter(row.after, most, { kind: "good" })),
       h("td", { class: "number soft" }, row.after < row.before ? saved(row.before, row.after) : ""),
     );
   });
   const heads = ["Strategy", "What it does", { text: "Tools seen", kind: "number" }, { text: "Tokens", kind: "number" }, "of all", { text: "", kind: "number" }];
   return [
     h("h3", {}, "Every strategy, on these tools"),
-    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Strategies" }, table(heads, lines, { label: "Strategies" })),
+    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Strategies" }, table(heads, lines, { kind: "cards", label: "Strategies" })),
   ];
 }
 

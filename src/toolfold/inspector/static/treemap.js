@@ -2,6 +2,8 @@
 
 const LINE = 19;
 const SHOWN = 400;
+const EDGES = 12;
+const canvas = document.createElement("canvas").getContext("2d");
 
 // Draw groups, each with its parts where there is room, and again when the width changes.
 export function drawnMap(place, groups) {
@@ -10,6 +12,7 @@ export function drawnMap(place, groups) {
     const now = place.clientWidth;
     if (!now || now === width) return;
     width = now;
+    canvas.font = letters(place);
     place.replaceChildren(...tiles(groups, { x: 0, y: 0, width, height: place.clientHeight }));
     performance.mark("toolfold-map");
   };
@@ -17,6 +20,16 @@ export function drawnMap(place, groups) {
   watching.observe(place);
   draw();
   return () => watching.disconnect();
+}
+
+// The letters of a tile, as the style sheet has them.
+function letters(place) {
+  const tile = document.createElement("span");
+  tile.className = "tile";
+  place.append(tile);
+  const { font } = getComputedStyle(tile);
+  tile.remove();
+  return font;
 }
 
 function tiles(groups, room) {
@@ -57,14 +70,35 @@ function tile(item, place, kind = "") {
   style.top = `${place.y}px`;
   style.width = `${place.width}px`;
   style.height = `${place.height}px`;
-  // A name may break behind its joints.
-  if (place.width > 50 && place.height > 15) made.append((item.label ?? item.name).replace(/[_.-]+/g, "$&\u200b"));
+  made.append(kind ? (item.label ?? item.name) : fitted(item.label ?? item.name, place.width - EDGES, place.height - 4));
   if ((kind || item.parts) && place.width > 150) {
     const about = document.createElement("small");
     about.textContent = ` ${item.about}`;
     made.append(about);
   }
   return made;
+}
+
+// A name in the lines that there is room for, broken behind its joints; what is cut says so.
+function fitted(name, width, height) {
+  const most = Math.floor(height / parseFloat(canvas.font.match(/[\d.]+px/)[0]) / 1.25);
+  if (width < 38 || most < 1) return "";
+  // A joint at the end of a line may go; it is in the tile's title.
+  const bare = (text) => text.replace(/[_.\s-]+$/, "");
+  const fits = (text) => canvas.measureText(text).width <= width;
+  const lines = [];
+  for (const piece of name.match(/[^_.\s-]*[_.\s-]*/g).filter(Boolean)) {
+    const last = lines.at(-1);
+    if (last !== undefined && fits(bare(last + piece))) lines[lines.length - 1] = last + piece;
+    else lines.push(piece);
+  }
+  const cut = (line, more) => {
+    if (!more && !fits(line) && fits(bare(line))) return bare(line);
+    let text = line;
+    while (text && !fits(text + (more || text !== line ? "…" : ""))) text = text.slice(0, -1);
+    return more || text !== line ? `${text}…` : text;
+  };
+  return lines.slice(0, most).map((line, i) => cut(line, i === most - 1 && lines.length > most)).join("\n");
 }
 
 export function treemap(values, room) {

@@ -34,7 +34,7 @@ export function trustPart(pid, update) {
 function drawn(pid, found, changed) {
   return [
     h("h4", {}, `Waiting for you: ${counted(found.count, "tool")}`),
-    h("p", { class: "soft" }, "They exist for no client until you approve them."),
+    h("p", { class: "soft" }, "No client sees what waits until you approve it."),
     found.servers.map((server) => [
       h(
         "div",
