@@ -207,6 +207,34 @@ def test_whoever_was_away_for_so_long_that_others_took_it_for_gone_joins_anew(
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_what_clients_watch_is_said_when_the_database_is_back(
+    postgres_alone: tuple[Postgres, str], open_database: Opener
+) -> None:
+    postgres, address = postgres_alone
+
+    async def main() -> None:
+        databases = [open_database(address) for _ in range(2)]
+        here, there = (Membership(each, name) for each, name in zip(databases, "ab", strict=True))
+        heard: list[Any] = []
+
+        async def watched(content: Any) -> None:
+            heard.append(content["uris"])
+
+        there.replicas.on(words.WATCH, watched)
+        once = ServersOnce(here)
+        async with here.opened(), there.opened():
+            connection = ForwardedConnection(
+                "one", Holder(there.replicas.id, 3, {}), once, Nobody()
+            )
+            await asyncio.to_thread(postgres.stop, "immediate")
+            for method, uri in (("subscribe", "a"), ("subscribe", "b"), ("unsubscribe", "a")):
+                await connection.request(f"resources/{method}", {"uri": uri}, timeout=20)
+            await asyncio.to_thread(postgres.start)
+            await asyncio.to_thread(soon, lambda: heard and heard[-1] == ["b"], 20)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 class Nobody:
     """Listens to nothing."""
 

@@ -284,6 +284,36 @@ def test_what_belongs_to_no_call_reaches_the_client_where_it_listens(address: st
     run(main)
 
 
+def test_a_client_that_began_to_listen_while_the_database_was_away_is_reached_afterwards(
+    postgres_alone: tuple[Postgres, str],
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        async with (
+            replicas(address, serve={"session_idle": 4}) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            raw = Raw(http)
+            await raw.open(a.url)
+            await raw.post(b.url, method="notifications/initialized")
+            (client,) = b.gateway.clients
+            await asyncio.to_thread(server.stop, "immediate")
+            async with raw.stream(a.url, "GET") as listening:
+                assert listening.status_code == 200
+                await asyncio.to_thread(server.start)
+                told = asyncio.create_task(Told(listening).message("notifications/message"))
+                for _ in range(100):
+                    if not told.done():
+                        await raw.post(b.url, method="notifications/initialized")  # it is in use
+                        await client.log({"level": "error", "data": "from b"})
+                        await asyncio.sleep(0.1)
+                message = await asyncio.wait_for(told, 1)
+                assert message["params"]["data"] == "from b"
+
+    run(main)
+
+
 def test_the_list_grows_for_a_client_that_listens_elsewhere(address: str) -> None:
     async def main() -> None:
         settings = {"strategy": "reveal", "enabled": "on"}

@@ -25,7 +25,7 @@ from toolfold.sources.mcp.connection import (
     UnheardError,
 )
 from toolfold.sources.mcp.relay import CURRENT, RelayedCall
-from toolfold.store.postgres.replicas import ReplicaGoneError, Replicas
+from toolfold.store.postgres.replicas import HEARTBEAT, ReplicaGoneError, Replicas
 from toolfold.store.store import StoreAwayError
 from toolfold.tool import Json, is_array, is_object
 
@@ -159,9 +159,22 @@ class ForwardedConnection(Connection):
         raise GoneError(CONNECTION_CLOSED, "the server runs elsewhere")
 
     async def _watch(self) -> None:
+        """Say of which resources changes are wanted; what cannot be said now is said later."""
+        try:
+            await self._say_watched()
+        except StoreAwayError:
+            self._once.post(self._watch_later())
+
+    async def _watch_later(self) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(HEARTBEAT)
+            with suppress(StoreAwayError):
+                await self._say_watched()
+                return
+
+    async def _say_watched(self) -> None:
         content = {**self._address(), "uris": sorted(self._uris)}
-        with suppress(StoreAwayError):
-            await self._replicas.tell(self._holder.replica, words.WATCH, content)
+        await self._replicas.tell(self._holder.replica, words.WATCH, content)
 
     def _address(self) -> dict[str, Json]:
         return {

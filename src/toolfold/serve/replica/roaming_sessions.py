@@ -395,6 +395,9 @@ class RoamingSessions(ResumableSessions):
         if not used:
             return
         known = await asyncio.to_thread(self._rows.touch, list(used))
+        # Who began to listen while the database was away is not known of there.
+        if listening := [key for key in used if self._is_listening(key)]:
+            await asyncio.to_thread(self._rows.listen_still, listening, self._replica)
         for key, copy in used.items():
             copy.is_used = False
             if known.get(key):

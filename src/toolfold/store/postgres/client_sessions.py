@@ -109,6 +109,15 @@ class ClientSessions:
                 (replica, self._tenant, session),
             )
 
+    def listen_still(self, sessions: Collection[str], replica: uuid.UUID) -> None:
+        """Clients listen at a replica, as far as nobody knows of another."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "update toolfold.client_sessions set listener = %s"
+                " where tenant = %s and id = any(%s) and listener is null",
+                (replica, self._tenant, list(sessions)),
+            )
+
     def listens_no_more(self, session: str, replica: uuid.UUID) -> None:
         """It does not listen there any more; perhaps it does elsewhere."""
         with self._database.transaction() as connection:
