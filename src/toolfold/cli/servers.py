@@ -284,7 +284,7 @@ def add_command(
     file = _file(config)
     check_free(file, name)
     for place in secrets_of(entry):
-        click.echo(
+        say(
             f"warning: {options.plain(place)} of {options.plain(repr(name))} looks like a secret, "
             "and stands in the file now: write it as a reference, such as '${NAME}'",
             err=True,
@@ -301,7 +301,7 @@ def _tell_problem(file: Path, name: str) -> None:
     for server in load_gateway(file, strict=False).servers:
         if server.name == name and server.problem is not None:
             hint = f" ({server.problem.hint})" if server.problem.hint else ""
-            click.echo(f"warning: {options.plain(server.problem.message + hint)}", err=True)
+            say(f"warning: {options.plain(server.problem.message + hint)}", err=True)
 
 
 @command.command("remove", short_help="Take a server out of the configuration, and reload")
