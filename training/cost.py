@@ -1,6 +1,6 @@
 """What a floor costs on the dev sets: recall@5 that it takes from requests that a tool serves.
 
-Where the floor stands for sentences, and where for keywords, is all that is chosen on them.
+Where the floor stands for sentences, and where for keywords, is all that is chosen by it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,6 @@ KEYWORDS = FEATURES.index("keywords")
 
 HITS = 5
 """Recall is counted among so many hits of each need."""
-
-STEPS = 20
-"""Halvings of the range in which the bar is looked for."""
-
-ROUNDS = 4
-"""How often either bar is looked for, given the other."""
 
 WIDEST = 30.0
 """No logit of a floor is beyond this."""
@@ -113,24 +107,13 @@ def recalls(own: Sequence[Need], seen: Sequence[Judged], bars: Bars) -> tuple[fl
     return people, fmean(mean for name, mean in means.items() if "asked" in name)
 
 
-def bars_at(costs: Bars, own: Sequence[Need], seen: Sequence[Judged]) -> Bars:
-    """Return the highest bars at which neither kind of sets loses more recall than it may.
+def lost(own: Sequence[Need], seen: Sequence[Judged], bars: Bars) -> Bars:
+    """Return the recall that bars take from the sets in people's words, and from those as models ask.
 
     Args:
-        costs: What the sets in people's words may lose, and what those as models ask.
         own: The needs of both.
         seen: The same needs as a scorer sees them.
+        bars: What is asked of them.
     """
-    bars = Bars(0.0, 0.0)
-    if not own:
-        return bars
     without = recalls(own, seen, Bars(-WIDEST, -WIDEST))
-    for _ in range(ROUNDS):  # a few sentences are nearly keywords, and the other way round
-        for i, kind in enumerate(Bars._fields):
-            low, high = -WIDEST, WIDEST
-            for _ in range(STEPS):
-                middle = (low + high) / 2
-                left = recalls(own, seen, bars._replace(**{kind: middle}))
-                low, high = (middle, high) if without[i] - left[i] <= costs[i] else (low, middle)
-            bars = bars._replace(**{kind: low})
-    return bars
+    return Bars(*(a - b for a, b in zip(without, recalls(own, seen, bars), strict=True)))

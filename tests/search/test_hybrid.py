@@ -41,6 +41,25 @@ def test_our_own_requests_are_served(floor: float, semantic: float) -> None:
     assert (by_category["semantic"] or 0) >= semantic
 
 
+@pytest.mark.parametrize(
+    ("tool", "asked", "another"),
+    [
+        (Tool("create_invoice", "Create an invoice for a customer."), "create", "delete"),
+        (Tool("delete_branch", "Delete a branch of a repository."), "delete", "create"),
+        (Tool("send_parcel", "Send a parcel to an address."), "send", "cancel"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Tool) else value,
+)
+def test_a_tool_that_does_another_thing_with_the_same_is_no_close_match(
+    tool: Tool, asked: str, another: str
+) -> None:
+    searcher = Hybrid().searcher([tool])
+    noun = tool.name.split("_")[1]
+
+    assert searcher.search(f"{asked} {noun}", 1)[0].score > 0.85
+    assert searcher.search(f"{another} {noun}", 1)[0].score < 0.5
+
+
 @pytest.mark.parametrize("size", [1, 5, 15, 60, 120, 207])
 def test_requests_that_nothing_serves_are_refused_at_every_size(size: int) -> None:
     tools = list(demo_catalog())

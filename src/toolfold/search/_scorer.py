@@ -25,7 +25,7 @@ FEATURES = (
     "name_said", "name_share", "lex_rank", "dense_rank", "clause_cosine", "clause_gap",
     "clause_lex", "clause_coverage", "clause_rank", "best_coverage", "best_cosine", "best_z",
     "length", "clauses", "size", "head_coverage", "head_gap", "verb", "source_gap",
-    "against", "met", "name_cosine", "keywords", "unmet", "unmet_source", "unmet_list",
+    "against", "met", "name_cosine", "keywords", "unmet", "unmet_source", "unmet_list", "verbless",
 )  # fmt: skip
 """What speaks for a candidate, in the order of the network's inputs."""
 
@@ -121,7 +121,14 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
         few, few * cosine, few * ahead / SCORES,
         coverage * cosine, coverage * row[_COLUMN["length"]], size * cosine, size * coverage,
     )  # fmt: skip
-    return np.array([*picked, *rest], dtype=np.float32)
+    # Whether the tool does what is asked for: sentences and keywords say it in words of their own.
+    verb, keywords = row[_COLUMN["verb"]], row[_COLUMN["keywords"]]
+    same, other = max(verb, 0.0), max(-verb, 0.0)
+    of_sentences = (same, other, row[_COLUMN["verbless"]], row[_COLUMN["name_said"]])
+    by_voice = [(1 - keywords) * value for value in of_sentences]
+    by_voice += [keywords * same, keywords * other]
+    among_few = [few * value for value in by_voice]
+    return np.array([*picked, *rest, *by_voice, *among_few], dtype=np.float32)
 
 
 @lru_cache(maxsize=1)

@@ -283,6 +283,7 @@ class HybridSearcher:
             # Of several needs every tool meets but one: their words together say little.
             each = self._each_word.evidence(query, vectors[0], own_vectors, places)
             unmet = self._unmet.shares(query, said, places) if is_said else NOTHING
+        kinds = self._kinds_at(places)
         features: dict[str, Any] = {
             "against": each.against if each else 0.0,
             "met": each.met if each else 0.0,
@@ -300,7 +301,8 @@ class HybridSearcher:
             "cosine_z": z / DEVIATIONS,
             "head_coverage": _largest(said.headed[rows]),
             "head_gap": said.headed[0] - said.headed[0].max(),
-            "verb": self._verbs(needs, places),
+            "verb": _verbs(needs, kinds),
+            "verbless": kinds == 0,
             "source_gap": self._sources.gaps(vectors[rows], places),
             "name_said": np.minimum(said.named / self._words.name_mass[places], NAME_AT_MOST),
             "name_share": said.named / said.mass,
@@ -323,23 +325,15 @@ class HybridSearcher:
             table[i] = features[name]
         return Evidence(places, np.ascontiguousarray(table.T))
 
-    def _verbs(self, needs: Sequence[str], places: NDArray[np.intp]) -> Floats:
-        """Return whether each tool does what is asked for: 1, another thing: -1, or neither: 0."""
-        import numpy as np
-
-        asked = kinds_asked(needs)
-        if not asked:
-            return np.zeros(len(places), dtype=np.float32)
+    def _kinds_at(self, places: NDArray[np.intp]) -> NDArray[np.int8]:
+        """Return the kind of each tool's verb, 0 where its name tells none."""
         kinds = self._kinds[places]
         if (kinds < 0).any():
             unknown: list[int] = places[kinds < 0].tolist()
             for i in unknown:
                 self._kinds[i] = kind_of_name(self._names[i])
             kinds = self._kinds[places]
-        worth = np.full(KINDS + 1, -1.0, dtype=np.float32)
-        worth[0] = 0.0
-        worth[list(asked)] = 1.0
-        return worth[kinds]
+        return kinds
 
     def _best(self, scores: Floats, k: int) -> NDArray[np.intp]:
         """Return the places of the k best positive scores; which of equals, content decides.
@@ -358,6 +352,19 @@ class HybridSearcher:
         if len(places) == k:
             return places
         return places[np.lexsort((self._tie[places], -scores[places]))[:k]]
+
+
+def _verbs(needs: Sequence[str], kinds: NDArray[np.int8]) -> Floats | float:
+    """Return whether each tool does what is asked for: 1, another thing: -1, or neither: 0."""
+    import numpy as np
+
+    asked = kinds_asked(needs)
+    if not asked:
+        return 0.0
+    worth = np.full(KINDS + 1, -1.0, dtype=np.float32)
+    worth[0] = 0.0
+    worth[list(asked)] = 1.0
+    return worth[kinds]
 
 
 def _best_of(readings: Sequence[Sequence[Match]]) -> list[Match]:
