@@ -356,6 +356,12 @@ def test_no_process_of_ours_is_root_or_writes_to_its_root() -> None:
     assert _unit()["NoNewPrivileges"] == ["yes"]
 
 
+def test_a_reload_that_comes_too_early_leaves_no_gateway_down() -> None:
+    # To systemd an end by SIGHUP is one in order, after which nothing is started again.
+    assert _unit()["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+    assert _unit()["RestartForceExitStatus"] == ["SIGHUP"]
+
+
 def test_the_labels_that_select_a_pod_are_those_it_has() -> None:
     labels = _deployment()["spec"]["template"]["metadata"]["labels"]
     budget = _read("kubernetes", "disruption-budget.yaml")["spec"]["selector"]["matchLabels"]
