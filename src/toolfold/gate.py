@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from toolfold._memo import Memo
+from toolfold.prompts import plural
 from toolfold.scope import matches
 from toolfold.settings import Settings
 from toolfold.strategy import strategy_of
@@ -87,7 +88,8 @@ def judge(
         return verdict("all", "the conversation was folded before")
     if strategy_of(settings).gate == "tools":
         opens = len(tools) >= settings.threshold
-        compared = f"{len(tools)} tools, {'at least' if opens else 'fewer than'} the threshold"
+        count, side = plural(len(tools), "tool"), "at least" if opens else "fewer than"
+        compared = f"{count}, {side} the threshold"
         reason = f"{compared} of {settings.threshold}"
     else:
         opens = cost >= _exact_threshold(settings, context_length)

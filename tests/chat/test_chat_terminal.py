@@ -376,7 +376,7 @@ def test_ctrl_c_reaches_a_server_and_the_end_of_the_chat_ends_it() -> None:
         ModelServer(*script) as server,
         terminal("--model", "any", "--base-url", server.openai, *more) as seen,
     ):
-        seen.until("1 of 1 servers: one ready")
+        seen.until("1 of 1 server: one ready")
         seen.until("> ")
         seen.type("Who?\n")
         seen.until("One.")

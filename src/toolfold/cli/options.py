@@ -21,6 +21,7 @@ from toolfold.catalog import Catalog
 from toolfold.cli.output import say
 from toolfold.errors import ConfigError, UnknownToolError
 from toolfold.invisible import shown
+from toolfold.prompts import plural
 from toolfold.scope import Scope
 from toolfold.settings import Settings, load_settings
 from toolfold.settings.words_file import with_words_beside
@@ -288,7 +289,7 @@ def show_progress(status: ServerStatus, done: int, count: int) -> None:
     """Say on a terminal how many servers have started."""
     if can_move(sys.stderr):
         end = "" if done < count else ERASE_LINE
-        line = f"{done} of {count} servers: {plain(status.name)} {status.state}"
+        line = f"{done} of {plural(count, 'server')}: {plain(status.name)} {status.state}"
         line = fitted(line, (width_of(sys.stderr) or 80) - 1)
         click.echo(f"{ERASE_LINE}{line}{end}", nl=False, err=True)
 

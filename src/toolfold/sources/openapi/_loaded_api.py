@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from toolfold._json_values import Json, compact
 from toolfold.invisible import shown_tool
+from toolfold.prompts import plural
 from toolfold.scope import name_is_denied, name_matches
 from toolfold.sources.mcp._exposed_names import own_names
 from toolfold.sources.openapi._credentials import Credentials
@@ -112,7 +113,7 @@ def _notes(api: HttpApi, document: ApiDocument, read: ReadOperations) -> tuple[s
     if len(read.faults) > _TOLD:
         notes.append(f"{len(read.faults) - _TOLD:,} faults more in `{document.label}`")
     if read.cut:
-        notes.append(f"{read.cut:,} tools have a schema that is cut: it is too large")
+        notes.append(f"the schemas of {plural(read.cut, 'tool')} are cut: they are too large")
     names = [operation.name for operation in read.operations]
     notes += (
         f"the pattern {pattern!r} matches no operation"
