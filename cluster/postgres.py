@@ -117,6 +117,10 @@ class Postgres:
         while any(_runs(own) for own in (pid, *children)) and time.monotonic() < deadline:
             time.sleep(0.05)
 
+    def promote(self) -> None:
+        """Have a standby take writes from now on, and wait until it does."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
+
     def takes_writes(self, *, on: bool) -> None:
         """Have it refuse every write from now on, as one whose disk is full, or take them again."""
         with psycopg.connect(self.address(OWNER), autocommit=True) as connection:
@@ -124,10 +128,6 @@ class Postgres:
             written = "off" if on else "on"
             connection.execute(f"alter system set default_transaction_read_only = {written}")  # pyright: ignore[reportArgumentType]
             connection.execute("select pg_reload_conf()")
-
-    def promote(self) -> None:
-        """Have a standby take writes from now on, and wait until it does."""
-        self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
 
     def wait_for(self, standby: Standby) -> None:
         """Have every commit from now on wait until a standby has it: none is lost with us."""
