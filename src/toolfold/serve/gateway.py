@@ -30,7 +30,6 @@ from toolfold.serve._calls_under_way import CallsUnderWay, StoppedError, Stoppin
 from toolfold.serve.catalog.other_sources import OtherSources
 from toolfold.serve.catalog.pool import Pool
 from toolfold.serve.catalog.views import View, ViewFolding, Views, foldings
-from toolfold.serve.conversation_sessions import OwnSessions, Sessions
 from toolfold.serve.doors import Door
 from toolfold.serve.mcp._bounded_results import bounded_result, limit_of
 from toolfold.serve.mcp._once import result_before, run_once
@@ -44,6 +43,7 @@ from toolfold.serve.mcp.offered_requests import OfferedRequests
 from toolfold.serve.mcp.resources import ResourceCatalog
 from toolfold.serve.narrowing import Narrowing
 from toolfold.serve.observe.unmatched import tell_unmatched
+from toolfold.serve.own_sessions import OwnSessions, Sessions
 from toolfold.serve.principals import LOCAL, Principal
 from toolfold.session import Session
 from toolfold.sources.calls import PendingCall

@@ -13,7 +13,7 @@ import hashlib
 import logging
 
 from toolfold._memo import Memo
-from toolfold.serve.conversation_sessions import OwnSessions
+from toolfold.serve.own_sessions import OwnSessions
 from toolfold.session import Session
 from toolfold.store.postgres.database import Database
 from toolfold.store.postgres.entries import SESSIONS, PostgresEntries

@@ -1,4 +1,7 @@
-"""What a gateway's conversations have done so far, and how a process keeps that for itself."""
+"""What conversations have done so far, as far as this process knows.
+
+What several replicas know of them is in `replica`, which is imported where something is shared.
+"""
 
 from __future__ import annotations
 
