@@ -109,6 +109,15 @@ class Database:
         with self.alone() as connection:
             migrations.check(connection)
 
+    def tenants(self) -> list[str]:
+        """Return whose entries and lines of the audit there are.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        with self.transaction(reads_only=True) as connection:
+            return [row[0] for row in connection.execute("select toolfold.tenants()").fetchall()]
+
     def is_guarded(self) -> bool:
         """Whether row-level security binds this role: not the owner of the tables.
 
