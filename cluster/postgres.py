@@ -138,6 +138,10 @@ class Postgres:
             connection.execute(f"alter system set default_transaction_read_only = {written}")  # pyright: ignore[reportArgumentType]
             connection.execute("select pg_reload_conf()")
 
+    def promote(self) -> None:
+        """Have a standby take writes from now on, and wait until it does."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
+
     def wait_for(self, standby: Standby) -> None:
         """Have every commit from now on wait until a standby has it: none is lost with us."""
         state = "select sync_state from pg_stat_replication where application_name = %s"

@@ -132,6 +132,18 @@ def test_old_lines_are_deleted_and_no_line_of_today_can_be(
         assert connection.execute("update toolfold.audit set line = '{}'").rowcount == 0
 
 
+def test_old_lines_of_a_tenant_that_never_comes_again_are_deleted_too(
+    address: str, open_database: Opener, tmp_path: Path
+) -> None:
+    audit = PostgresAudit(open_database(address))
+    audit.add("gone", [AuditLine(0.0, '{"tool":"old"}'), AuditLine(time.time(), '{"tool":"new"}')])
+    log = AuditLog(tmp_path / "audit.jsonl", shared=SharedAudit(audit, days=90))
+    log.called(_call("of-another-tenant"))
+    log.close()
+
+    assert _tools(audit.lines("gone")) == ["new"]
+
+
 def test_the_audit_is_printed_as_a_file_would_have_it(address: str, open_database: Opener) -> None:
     audit = PostgresAudit(open_database(address))
     audit.add("acme", [AuditLine(time.time() - 86_400 * 3, '{"tool":"old"}')])

@@ -96,6 +96,17 @@ def test_a_tenants_entries_are_bounded_by_number_size_and_age(
     assert len(fresh[1].of("other").get_all(keys)) == 6
 
 
+def test_what_a_tenant_left_behind_goes_when_it_is_too_old_though_it_never_comes_again(
+    address: str, open_database: Opener
+) -> None:
+    lasting, brief = EntryKind("some", 3600, 1000), EntryKind("some", 0, 1000)
+    PostgresEntries(open_database(address), lasting).of("gone").put("a", b"x")
+    assert PostgresEntries(open_database(address), lasting).of("gone").get("a") == b"x"
+
+    PostgresEntries(open_database(address), brief).of("here").put("b", b"x")
+    soon(lambda: PostgresEntries(open_database(address), lasting).of("gone").get("a") is None)
+
+
 def test_a_conversation_begun_at_one_proxy_goes_on_at_another(
     address: str, open_database: Opener
 ) -> None:

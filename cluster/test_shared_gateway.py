@@ -240,7 +240,7 @@ def test_what_waits_for_a_person_is_found_by_nobody_until_it_is_approved(
             waiting = store.load()["odd"]["odd__echo"].waiting
             assert waiting is not None
             store.update(lambda book: approve(book, "odd", "odd__echo", waiting.fingerprint, 1.0))
-            made.pool.judge_again(["odd"])
+            await made.pool.judge_again(["odd"])
             await until(lambda: catalog.find("odd__echo") is not None, 20)
 
             assert [tool.name for tool in catalog.tools()] == ["odd__echo"]

@@ -8,7 +8,6 @@ bytes. Changes are gathered for a moment before anybody hears of them.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,12 +18,12 @@ from toolfold.absent import AbsentSource
 from toolfold.dispatch.records import Observers
 from toolfold.scope import Scope
 from toolfold.serve.catalog._call_room import CallRoom
+from toolfold.serve.catalog.changed_lists import ChangedLists, ListChanges, judged, judged_ones
 from toolfold.serve.catalog.first_start import FirstStart
 from toolfold.serve.catalog.kept_names import KeptNames
 from toolfold.serve.catalog.last_lists import LastLists
 from toolfold.serve.catalog.server_set import Changed, ServerSet, check_names, taken_out
 from toolfold.serve.catalog.stock import Route, Stock, merged
-from toolfold.serve.trust.trusted_api import TrustedApi
 from toolfold.sources.mcp.connection import Params
 from toolfold.sources.mcp.mcp_source import ListedKind, McpSource
 from toolfold.sources.mcp.server_status import ServerStatus
@@ -41,12 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool", "Route", "Stock"]
 
-QUIET = 0.1
-"""For how long changes are gathered, in seconds."""
-
 _EVERY_KIND: tuple[ListedKind, ...] = ("tools", "prompts", "resources")
-
-_log = logging.getLogger(__name__)
 
 
 class Pool:
@@ -104,8 +98,7 @@ class Pool:
         self.on_log: Callable[[str, str | None, Params], None] = _nobody
         self.on_listed: Callable[[frozenset[str]], None] = _nobody
         """Told whose tools may have changed, once they are merged."""
-        self._changed: dict[ListedKind, set[str]] = {}
-        self._telling: asyncio.Task[None] | None = None
+        self._changes = ChangedLists(lambda: self._every, self._tell_now, self._last_lists)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._others = {source.name: source for source in sources}
         self._rooms = {source.name: CallRoom(parallel) for source in sources}
@@ -152,14 +145,16 @@ class Pool:
         self._loop = None
         while self._unlisten:
             self._unlisten.popitem()[1]()
-        if self._telling is not None:
-            self._telling.cancel()
-            await self._last_lists.save(self._named_in(self._changed))
+        await self._changes.close()
         await self.servers.stop()
 
     def _settle(self) -> None:
         if all(upstream.is_settled for upstream in self.upstreams.values()):
             self.first_start.end()
+
+    @property
+    def _every(self) -> dict[str, Source]:
+        return {**self.upstreams, **self._others}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -213,7 +208,7 @@ class Pool:
 
     def _merge(self) -> None:
         """Put the merged list together; a source whose list is the same reads nothing again."""
-        every = {**self.upstreams, **self._others}
+        every = self._every
         self._served = {name: len(source.tools()) for name, source in every.items()}
         number, was_seen = self.stock.number + 1, self.first_start.may_be_seen
         self.stock = merged(number, every, self._names, self._awaited, was_seen=was_seen)
@@ -254,8 +249,8 @@ class Pool:
             raise taken_out(name)
         if upstream is not None and "tools" not in upstream.lists:
             await upstream.lifecycle.ready()
-        if self._telling is not None:
-            await self._judge(self._judged([name]))
+        if not self._changes.is_empty:
+            await judged(judged_ones(self._every, [name]))
             self._merge()
 
     def is_quarantined(self, server: str) -> bool:
@@ -269,28 +264,17 @@ class Pool:
         shared = self.upstreams.get(source.name)
         if shared is None:
             return True
-        await self._judge([shared])
+        await judged([shared])
         return all(own.name != tool for own in shared.tools())
 
     async def judge_again(self, names: Collection[str]) -> None:
         """Judge the lists of sources anew, because a person has decided; it holds on return."""
-        judged = self._judged(names)
-        for source in judged:
+        again = judged_ones(self._every, names)
+        for source in again:
             source.judge_again()
-        await self._judge(judged)
+        await judged(again)
         self._merge()
         self._tell("tools", *names)
-
-    def _judged(self, names: Collection[str]) -> list[McpSource | TrustedApi]:
-        """Return those of some sources of which a person may have to approve something."""
-        every = (*self.upstreams.values(), *self._others.values())
-        known = [source for source in every if isinstance(source, McpSource | TrustedApi)]
-        return [source for source in known if source.name in names]
-
-    async def _judge(self, sources: Sequence[McpSource | TrustedApi]) -> None:
-        """Read lists that are new, off the loop: a database may have to be asked about them."""
-        if not all(source.is_read for source in sources):
-            await asyncio.to_thread(lambda: [source.tools() for source in sources])
 
     # ---- whom to ask
 
@@ -421,29 +405,12 @@ class Pool:
                 self._loop.call_soon_threadsafe(self._tell, "tools", name)
 
     def _tell(self, kind: ListedKind, *servers: str) -> None:
-        self._changed.setdefault(kind, set()).update(servers)
+        self._changes.note(kind, *servers)
         # Until all have started once, nobody has been told anything that could be wrong.
         if kind == "tools" and not self.first_start.is_over:
             self._merge()
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell_soon(), name="changed lists")
 
-    async def _tell_soon(self) -> None:
-        """Take up what has changed, until nothing more has: one after the other."""
-        try:
-            while self._changed:
-                await asyncio.sleep(QUIET)
-                await self._judge(self._judged(self._changed.get("tools", ())))
-                changed, self._changed = self._changed, {}
-                self._tell_now(changed)
-                # Once for all that was gathered: a server may say a thousand times that it changed.
-                await self._last_lists.save(self._named_in(changed))
-        except Exception:
-            _log.exception("what changed could not be taken up")
-        finally:
-            self._telling = None
-
-    def _tell_now(self, changed: Mapping[ListedKind, set[str]]) -> None:
+    def _tell_now(self, changed: ListChanges) -> None:
         if "tools" in changed:
             self._merge()
             for name in changed["tools"] & self.upstreams.keys():
@@ -451,10 +418,6 @@ class Pool:
             self.on_listed(frozenset(changed["tools"]))
         servers = frozenset(name for names in changed.values() for name in names)
         self.on_change(frozenset(changed), servers)
-
-    def _named_in(self, changed: Mapping[ListedKind, set[str]]) -> list[McpSource]:
-        named = {name for names in changed.values() for name in names}
-        return [self.upstreams[name] for name in sorted(named & self.upstreams.keys())]
 
     def resource_updated(self, source: McpSource, uri: str) -> None:
         """A resource that somebody subscribed to changed."""

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from os import getpid
 from typing import NamedTuple
 
@@ -60,7 +61,6 @@ class SharedAudit:
         self._is_closing = False
         self._busy = 0
         self._problem = ""
-        self._tenants: set[str] = set()
         self._pruned = -PRUNE_EVERY
 
     @classmethod
@@ -149,7 +149,6 @@ class SharedAudit:
                 for waiting in own:
                     waiting.otherwise(waiting.line.line)
             else:
-                self._tenants.add(tenant)
                 if self._problem:
                     self._problem = ""
                     _log.info("the audit is written to the database again")
@@ -158,11 +157,8 @@ class SharedAudit:
         if not self._days or time.monotonic() < self._pruned + PRUNE_EVERY:
             return
         self._pruned = time.monotonic()
-        for tenant in list(self._tenants):
-            try:
-                self._audit.prune(tenant, self._days)
-            except StoreAwayError:
-                return
+        with suppress(StoreAwayError):
+            self._audit.prune_all(self._days)
 
     def _say(self, problem: str) -> None:
         if not self._problem:

@@ -10,6 +10,9 @@ from toolfold.store.postgres.database import Database
 
 __all__ = ["AuditLine", "PostgresAudit"]
 
+PRUNING = 300.0
+"""How long it may take to delete a tenant's old lines, in seconds."""
+
 _READ_AT_ONCE = 1_000
 
 
@@ -85,6 +88,10 @@ class PostgresAudit:
                 return
             last, last_id = rows[-1][0], rows[-1][1]
 
+    def prune_all(self, days: float) -> int:
+        """Delete old lines of all tenants, those that never come again too; see `prune`."""
+        return sum(self.prune(tenant, days) for tenant in self._database.tenants())
+
     def prune(self, tenant: str, days: float) -> int:
         """Delete a tenant's lines of more than some days ago; return how many that were.
 
@@ -93,7 +100,7 @@ class PostgresAudit:
         Raises:
             StoreAwayError: The database is away.
         """
-        with self._database.transaction(tenant=tenant) as connection:
+        with self._database.transaction(tenant=tenant, seconds=PRUNING) as connection:
             return connection.execute(
                 "delete from toolfold.audit"
                 " where tenant = %s and at < now() - %s * interval '1 day'",

@@ -91,6 +91,7 @@ class Database:
         self._pool: ConnectionPool[BoundedConnection] | None = None
         self._opening = Lock()
         self._gone: StoreAwayError | None = None
+        self._answered = 0.0
 
     def __enter__(self) -> Self:
         self.check()
@@ -108,6 +109,15 @@ class Database:
         """
         with self.alone() as connection:
             migrations.check(connection)
+
+    def tenants(self) -> list[str]:
+        """Return whose entries and lines of the audit there are.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        with self.transaction(reads_only=True) as connection:
+            return [row[0] for row in connection.execute("select toolfold.tenants()").fetchall()]
 
     def is_guarded(self) -> bool:
         """Whether row-level security binds this role: not the owner of the tables.
@@ -219,11 +229,14 @@ class Database:
                         f"{min(longest, LONGEST_PAUSE) * 1000:.0f}",
                     ),
                 )
+                self._answered = time.monotonic()
                 connection.patience = longest + GRACE
                 yield connection
                 is_whole = True
         except PoolTimeout as error:
-            raise _undone(self._crowded(error)) from None
+            # Where others were answered meanwhile it is there, and has too much to do.
+            is_busy = time.monotonic() - self._answered < PATIENCE
+            raise _undone(self._away(error) if is_busy else self._lost(error)) from None
         except _NobodyThereError as error:
             raise _undone(self._lost(error)) from None
         except (OperationalError, InternalError) as error:
@@ -233,18 +246,6 @@ class Database:
             away = self._lost(error) if is_lost else self._away(error)
             # What was lost on its way to being kept may have been kept.
             raise (away if is_whole else _undone(away)) from None
-
-    def _crowded(self, error: BaseException) -> StoreAwayError:
-        """Return why no connection came in time: all are in use, or there are none to be had."""
-        if self._gone is None:
-            try:
-                with self.alone():
-                    pass
-            except StoreAwayError as away:
-                error = _NobodyThereError(away)
-            else:
-                return self._away(error)  # who waits less, or comes later, has one
-        return self._lost(error)
 
     def _lost(self, error: BaseException) -> StoreAwayError:
         """Take it that the database is away until a look of its own finds it back.

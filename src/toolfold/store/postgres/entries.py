@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ _OVERHEAD = 128
 
 _KNOWN = 16 * _MEBIBYTE
 _PRUNE_EVERY = 512
+_SWEEP_EVERY = 3_600.0
+"""How often what is too old is taken out for all tenants, in seconds."""
 
 _VERSION = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 """Rises with time, so that an entry that was lost and is kept anew has another."""
@@ -79,6 +82,28 @@ class _Away:
         self._is_away = error is not None
 
 
+class _Puts:
+    """Says when it is time to look for what is too old or too much."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers: Counter[str] = Counter()
+        self._swept = -_SWEEP_EVERY
+
+    def is_turn(self, tenant: str) -> bool:
+        """Count what a tenant puts; say whether its entries should be looked through."""
+        with self._lock:
+            self._numbers[tenant] += 1
+            return self._numbers[tenant] % _PRUNE_EVERY == 1
+
+    def is_time(self) -> bool:
+        """Say whether those of all tenants should be."""
+        with self._lock:
+            is_so = time.monotonic() >= self._swept + _SWEEP_EVERY
+            self._swept = time.monotonic() if is_so else self._swept
+            return is_so
+
+
 class PostgresEntries:
     """Entries of one kind. `of` gives those of another tenant, with the same bounds.
 
@@ -94,8 +119,7 @@ class PostgresEntries:
         self._tell = _Away()
         self._all_known = MemoryEntries(room=_KNOWN)
         self._known: Entries = self._all_known.of(self.tenant)
-        self._puts: Counter[str] = Counter()
-        self._pruning = threading.Lock()
+        self._puts = _Puts()
 
     def of(self, tenant: str) -> PostgresEntries:
         """Return the entries of a tenant, who sees no others."""
@@ -103,7 +127,7 @@ class PostgresEntries:
             return self
         other = PostgresEntries(self._database, self.kind)
         other.tenant = tenant
-        other._tell, other._puts, other._pruning = self._tell, self._puts, self._pruning
+        other._tell, other._puts = self._tell, self._puts
         other._all_known, other._known = self._all_known, self._all_known.of(tenant)
         return other
 
@@ -201,6 +225,14 @@ class PostgresEntries:
                 (_OVERHEAD, *place, *place, self.kind.number, self.kind.room, self.kind.age),
             ).rowcount
 
+    def sweep(self) -> int:
+        """Take out what is too old or too much for all tenants, those that never come again too.
+
+        Raises:
+            StoreAwayError: The database is away.
+        """
+        return sum(self.of(tenant).prune() for tenant in self._database.tenants())
+
     # ---- in the database
 
     @contextmanager
@@ -262,12 +294,12 @@ class PostgresEntries:
 
     def _prune_soon(self) -> None:
         """Take out what is too much, now and then, beside whoever puts."""
-        with self._pruning:
-            self._puts[self.tenant] += 1
-            if self._puts[self.tenant] % _PRUNE_EVERY != 1:
-                return
+        is_turn, is_time = self._puts.is_turn(self.tenant), self._puts.is_time()
+        if not (is_turn or is_time):
+            return
+        work = self.sweep if is_time else self.prune
         thread = threading.Thread(
-            target=lambda: self._tried(self.prune), name="toolfold-prune", daemon=True
+            target=lambda: self._tried(work), name="toolfold-prune", daemon=True
         )
         thread.start()
 
