@@ -354,3 +354,24 @@ def test_what_was_found_elsewhere_is_listed_while_the_database_is_away(
             ]
 
     run(main)
+
+
+def test_a_session_that_is_opened_while_the_database_is_away_moves_as_soon_as_it_is_back(
+    postgres_alone: tuple[Postgres, str],
+) -> None:
+    server, address = postgres_alone
+
+    async def main() -> None:
+        async with (
+            replicas(address, odd("one", "old")) as (a, b),
+            httpx2.AsyncClient(timeout=30) as http,
+        ):
+            await asyncio.to_thread(server.stop, "immediate")
+            raw = Raw(http)
+            await raw.open(a.url)
+            await asyncio.to_thread(server.start)
+            async with asyncio.timeout(4):
+                while (await raw.post(b.url, method="tools/list", id=1)).status_code != 200:
+                    pass
+
+    run(main)

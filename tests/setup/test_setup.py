@@ -1140,7 +1140,7 @@ def test_live_servers_are_listed_and_the_failed_ones_named(live: Path) -> None:
     code, out, err = ran(list_command.command, "--config", str(live))
 
     assert code == 0
-    assert out == "a (1)\n  a__greet  Greet a person by name.\n1 tool, about 52 tokens\n"
+    assert out == "a (1)\n  a__greet  Greet a person by name.\n1 tool, about 53 tokens\n"
     assert sorted(re.sub(r"failed: .*", "failed", line) for line in err.splitlines()) == [
         "warning: server 'dead' failed",
         "warning: server 'unset' failed",

@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.auth.middleware.bearer_auth import authorization_context
@@ -45,6 +44,7 @@ from toolfold.serve.replica.http_messages import (
 from toolfold.serve.replica.parked_calls import ParkedCalls
 from toolfold.serve.replica.replayed_requests import posted
 from toolfold.serve.replica.replica_events import ReplicaEvents
+from toolfold.serve.replica.session_copy import SessionCopy
 from toolfold.serve.replica.session_mail import SessionMail
 from toolfold.serve.replica.session_wishes import SessionWishes
 from toolfold.serve.replica.wire_ids import first_request_id
@@ -64,6 +64,9 @@ _log = logging.getLogger(__name__)
 IDEMPOTENCY_KEY = "idempotency-key"
 """The header in which a client without a session names a call that it may send once more."""
 
+BACK_SOON = 0.25
+"""How often a session is tried to be written down whose database was away, in seconds."""
+
 PACE = 5.0
 """How often the rows of sessions in use are touched, in seconds."""
 
@@ -71,24 +74,6 @@ _SWEEPS = 12
 """Every so many times what is over is deleted, too."""
 
 _ID = re.compile(r"[0-9a-f]{32}\Z")
-
-
-@dataclass(slots=True)
-class _Copy:
-    """A session that this replica holds."""
-
-    session: ClientSession
-    is_written: bool
-    """Whether the others know of it."""
-
-    is_adopted: bool = False
-    busy: int = 0
-    is_used: bool = True
-    """Whether it was, since its row was touched."""
-
-    last: float = 0.0
-    streams: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
-    """The requests that are being answered; each event is set when that is over."""
 
 
 class RoamingSessions(ResumableSessions):
@@ -124,7 +109,7 @@ class RoamingSessions(ResumableSessions):
         self._mail = SessionMail(membership.replicas, self._rows, self, self.journal.outcome)
         self._wishes = SessionWishes(gateway, self._rows, self._mail)
         self._parked = ParkedCalls(gateway.parking, membership.replicas)
-        self._copies: dict[str, _Copy] = {}
+        self._copies: dict[str, SessionCopy] = {}
         self._adopting: dict[str, asyncio.Event] = {}
         self._to_end: set[str] = set()
         self.on_ended: Callable[[str], None] = lambda session: None
@@ -169,7 +154,9 @@ class RoamingSessions(ResumableSessions):
             copy.is_used = True
             copy.last = time.monotonic()
 
-    async def _serve(self, copy: _Copy, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def _serve(
+        self, copy: SessionCopy, scope: AsgiScope, receive: Receive, send: Send
+    ) -> None:
         if scope["method"] == "POST":
             await self._post(copy, scope, receive, send)
             return
@@ -180,7 +167,9 @@ class RoamingSessions(ResumableSessions):
             return
         await super()._handle_stateful_request(scope, receive, send)
 
-    async def _post(self, copy: _Copy, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def _post(
+        self, copy: SessionCopy, scope: AsgiScope, receive: Receive, send: Send
+    ) -> None:
         """Take a message, or pass it on to the replica that it is for."""
         body, receive = await body_of(receive)
         message = message_of(body)
@@ -206,7 +195,7 @@ class RoamingSessions(ResumableSessions):
             await super()._handle_stateful_request(scope, receive, send)
 
     @asynccontextmanager
-    async def _alone(self, copy: _Copy, request: str) -> AsyncGenerator[None]:
+    async def _alone(self, copy: SessionCopy, request: str) -> AsyncGenerator[None]:
         """Answer a request that is sent once more, and not whoever waited for it before.
 
         The library has one stream for an id; the one before would take the new one with it as
@@ -264,12 +253,21 @@ class RoamingSessions(ResumableSessions):
         await super()._handle_stateful_request(scope, receive, noted)
 
     async def _write(self, session: ClientSession) -> None:
-        copy = self._copies[session.id] = _Copy(session, is_written=False)
+        copy = self._copies[session.id] = SessionCopy(session, is_written=False)
         try:
             await asyncio.to_thread(self._rows.open, session)
             copy.is_written = True
         except StoreAwayError as error:
             _log.warning("a session is known to this replica alone for now: %s", error)
+            self._mail.soon(self._write_later(copy))
+
+    async def _write_later(self, copy: SessionCopy) -> None:
+        """Write a session down as soon as the database is back: until then it cannot move."""
+        while not copy.is_written and self._copies.get(copy.session.id) is copy:
+            await asyncio.sleep(BACK_SOON)
+            with suppress(StoreAwayError):
+                await asyncio.to_thread(self._rows.open, copy.session)
+                copy.is_written = True
 
     async def _adopt(self, session: str, scope: AsgiScope) -> None:
         """Go on with a session of the asker's that was opened elsewhere, if there is one."""
@@ -292,7 +290,7 @@ class RoamingSessions(ResumableSessions):
         if transport is None or transport.mcp_session_id is None:
             raise TooManyError("sessions")
         self._rename(transport, found.id)
-        self._copies[found.id] = _Copy(found, is_written=True, is_adopted=True)
+        self._copies[found.id] = SessionCopy(found, is_written=True, is_adopted=True)
         params = parse_strict(found.opening)
         opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
         await self._serve_opening_request(transport, *posted(scope, opening))
