@@ -8,6 +8,7 @@ neither change a record nor break a call: `Observers` logs what one raises and g
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ __all__ = [
     "SearchRecord",
     "Silent",
     "Via",
+    "session_digest",
 ]
 
 _log = logging.getLogger(__name__)
@@ -44,6 +46,13 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 RequestOutcome = Literal["folded", "untouched", "refused", "failed", "cancelled"]
 """What became of a request to a model: its tools were folded, it passed as it came, it was not
 passed on, the upstream did not answer it to the end, the client left."""
+
+
+def session_digest(session: str | None) -> str | None:
+    """Return what a session is called where it is written down: its id is a key."""
+    if session is None:
+        return None
+    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord
+from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord, session_digest
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -158,8 +158,8 @@ def _fail(span: Span, kind: str) -> None:
 
 def _end(span: Span, record: CallRecord | SearchRecord, raised: str) -> None:
     span.set_attribute("toolfold.principal", record.principal)
-    if record.session is not None:
-        span.set_attribute("mcp.session.id", record.session)
+    if (session := session_digest(record.session)) is not None:
+        span.set_attribute("mcp.session.id", session)
     if isinstance(record, SearchRecord):
         span.set_attribute("toolfold.hits", record.hits)
         return

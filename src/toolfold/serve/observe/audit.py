@@ -17,7 +17,6 @@ while it was away.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import logging
 import os
@@ -34,7 +33,13 @@ from toolfold._bounds import cut
 from toolfold._json_values import compact
 from toolfold._locks import file_lock
 from toolfold.arguments import read_arguments
-from toolfold.dispatch.records import CallRecord, RequestRecord, SearchRecord, Silent
+from toolfold.dispatch.records import (
+    CallRecord,
+    RequestRecord,
+    SearchRecord,
+    Silent,
+    session_digest,
+)
 from toolfold.redact import Redactor
 from toolfold.store.store import DEFAULT_TENANT
 from toolfold.tool import Json, is_array, is_mapping
@@ -82,7 +87,7 @@ def audit_line(record: CallRecord, redactor: Redactor) -> str:
         "at": _time(record.at),
         **_tenant(record.tenant),
         "principal": _name(record.principal),
-        "session": None if record.session is None else _digest(record.session),
+        "session": session_digest(record.session),
         "server": _name(record.server),
         "tool": _name(record.tool),
         "via": record.via,
@@ -144,10 +149,6 @@ def _tenant(tenant: str) -> dict[str, Json]:
 def _time(at: float) -> str:
     moment = datetime.fromtimestamp(at, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _digest(session: str) -> str:
-    return hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _name(name: str) -> str:
