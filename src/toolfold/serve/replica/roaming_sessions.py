@@ -455,8 +455,8 @@ class RoamingSessions(ResumableSessions):
     def joined(self, client: ConnectedClient) -> None:
         """A client is connected: it is to be told what it wished for elsewhere."""
         copy = self._copies.get(client.key)
-        if copy is not None and copy.session.wishes is not None:
-            self._mail.soon(self._wishes.apply(client, copy.session.wishes))
+        if copy is not None:
+            self._mail.soon(self._wishes.joined(client, copy.session.wishes))
 
     async def has_wished(self, client: ConnectedClient) -> None:
         """A client of a session has said what it wants to be told."""

@@ -57,6 +57,19 @@ class SessionWishes:
             self._mail.wishes_changed(client.key)
         return wishes
 
+    async def joined(self, client: ConnectedClient, known: bytes | None) -> None:
+        """Have a client that is new here be told what it wished for elsewhere, just now perhaps.
+
+        Args:
+            client: The client.
+            known: What is known here of that, while the database is away.
+        """
+        wishes = known
+        with suppress(StoreAwayError):
+            wishes = await asyncio.to_thread(self._rows.wishes, client.key) or known
+        if wishes is not None:
+            await self.apply(client, wishes)
+
     async def changed(self, session: str) -> None:
         """Take up what was wished for elsewhere."""
         clients = [client for client in self._gateway.clients if client.key == session]
