@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from toolfold.store.postgres.database import Database
+from toolfold.store.store import StoreAwayError
 
 __all__ = ["ClientSession", "ClientSessions"]
 
@@ -54,7 +55,12 @@ class ClientSessions:
             )
 
     def find(self, session: str, owner: str) -> ClientSession | None:
-        """Return a session of somebody's, and touch it; None where they have no such one."""
+        """Return a session of somebody's, and touch it; None where they have no such one.
+
+        Raises:
+            StoreAwayError: The database cannot be asked, or was away a moment ago and does not
+                know of it yet.
+        """
         with self._database.transaction() as connection:
             row = connection.execute(
                 "update toolfold.client_sessions set touched = now()"
@@ -63,6 +69,8 @@ class ClientSessions:
                 " returning id, owner, opening, wishes",
                 (self._tenant, session, owner, self._idle),
             ).fetchone()
+        if row is None and self._database.is_just_back:
+            raise StoreAwayError("sessions that were opened meanwhile are not all written down yet")
         if row is None:
             return None
         wishes = None if row[3] is None else bytes(row[3])

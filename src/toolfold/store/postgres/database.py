@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Generator
@@ -26,6 +27,9 @@ POOL = 8
 
 PATIENCE = 3
 """How long a connection is waited for, and a word on one that was idle, in seconds."""
+
+JUST_BACK = 3.0
+"""For how long a database that was away may lack what was to be kept meanwhile, in seconds."""
 
 LOOKS = 0.25
 """How often a database that is away is looked for, in seconds."""
@@ -92,6 +96,7 @@ class Database:
         self._opening = Lock()
         self._gone: StoreAwayError | None = None
         self._answered = 0.0
+        self._returned = -math.inf
 
     def __enter__(self) -> Self:
         self.check()
@@ -247,6 +252,11 @@ class Database:
             # What was lost on its way to being kept may have been kept.
             raise (away if is_whole else _undone(away)) from None
 
+    @property
+    def is_just_back(self) -> bool:
+        """Whether it was away a moment ago: what others could not keep is on its way."""
+        return time.monotonic() - self._returned < JUST_BACK
+
     def _lost(self, error: BaseException) -> StoreAwayError:
         """Take it that the database is away until a look of its own finds it back.
 
@@ -273,6 +283,7 @@ class Database:
                 # It is there, and of another version by now: whoever is refused is told that.
                 self._gone = StoreAwayError(error.message, hint=error.hint)
                 continue
+            self._returned = time.monotonic()
             self._gone = None
             return
 
