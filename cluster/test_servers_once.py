@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from cluster.postgres import Postgres
@@ -54,6 +55,16 @@ def starts(written: Path) -> list[int]:
 def ran(written: Path) -> Counter[str]:
     """How often each call ran."""
     return Counter(x for what, x, _ in book(written) if what == "call")
+
+
+def keeps_lists(address: str) -> bool:
+    """Whether what the server lists is kept."""
+    with psycopg.connect(address) as connection:
+        connection.execute("set toolfold.tenant = 'default'")
+        found = connection.execute(
+            "select 1 from toolfold.documents where name like 'manifests/%'"
+        ).fetchone()
+    return found is not None
 
 
 def holder_first(made: list[Replica]) -> tuple[Replica, Replica]:
@@ -178,6 +189,7 @@ def test_a_replica_that_starts_while_nobody_runs_it_has_its_tools_and_calls_wait
 ) -> None:
     holder, other = holder_first(replicas(address))
     soon(lambda: other.said("server one: ready"))
+    soon(lambda: keeps_lists(address))
     for each in (other, holder):
         each.process.kill()
         each.process.wait(10)
