@@ -14,7 +14,7 @@ import numpy as np
 import report
 from network import Array
 
-from toolfold.search._scorer import FEATURES, Scorer, floor_features
+from toolfold.search._scorer import FEATURES, Scorer, floor_features, floor_logits, judged_as_keywords
 from toolfold.search.hybrid import Hybrid, HybridSearcher
 
 KEYWORDS = FEATURES.index("keywords")
@@ -72,7 +72,7 @@ def judged(own: Sequence[Need], scorer: Scorer, floor: Array) -> list[Judged]:
     for need in own:
         scores = scorer.scores(need.features)
         names = [need.names[i] for i in np.argsort(-scores, kind="stable")[:HITS]]
-        logit = float(floor[:-1] @ floor_features(need.features, scores) + floor[-1])
+        logit = float(floor_logits(floor, floor_features(need.features, scores)))
         found = need.gold.intersection(names)
         keywords = float(need.features[0, KEYWORDS])
         out.append(Judged(2 * WIDEST if need.is_literal else logit, keywords, found))
@@ -87,7 +87,7 @@ class Bars(NamedTuple):
 
     def of(self, keywords: Array) -> Array:
         """Return the bars of requests, given how far each is keywords."""
-        return self.sentence + (self.keywords - self.sentence) * keywords
+        return self.sentence + (self.keywords - self.sentence) * judged_as_keywords(keywords)
 
 
 def recalls(own: Sequence[Need], seen: Sequence[Judged], bars: Bars) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cost
 import dataset
@@ -35,18 +35,15 @@ from toolfold import Settings
 from toolfold.search._columns import columns_of
 from toolfold.search._dense import Table, texts_of
 from toolfold.search._document import Document, document
-from toolfold.search._scorer import FEATURES, OF_THE_BEST, Scorer, floor_features
+from toolfold.search._scorer import FEATURES, KEYWORDS, Scorer, floor_features, floor_logits
 from toolfold.search._sources import SourceMeans
 from toolfold.search._vectors import Vectors
 from toolfold.search.hybrid import CLAUSES, HybridSearcher
 from toolfold.search.lexical import Words
 
-BARS = cost.Bars(sentence=-0.55, keywords=-1.15)
+BARS = cost.Bars(sentence=0.1, keywords=-1.05)
 """The logits that the default floor asks for, chosen on dev by what they cost and let pass. Higher
 ones refuse requests in other words than the tools', of which the bundled catalog's own have most."""
-
-KEYWORDS = OF_THE_BEST.index("keywords")
-"""The floor's input that says whether a request is keywords."""
 
 NETWORK = Path(__file__).with_name("network.json")
 """The network that is kept."""
@@ -70,13 +67,27 @@ UNSERVED = {
 """What each kind of request that nothing serves weighs in the floor: who asks is a model."""
 
 SERVED = {
-    "family, asked": 2.0, "several": 0.7, "written": 0.4, "family, people, near": 0.5,
+    "family, asked": 2.0, "several": 0.7, "family, people, near": 0.5,
     "family, asked, near": 0.5, "domain, people, near": 0.6, "domain, asked, near": 0.6,
 } | dict.fromkeys(("clinc150", "banking77", "hwu64"), 0.3)  # fmt: skip
 """What groups of served requests weigh in it, where that is not 1, or 0.3 among few tools."""
 
 MISSES = 4.0
 """What the near misses of `near.jsonl` weigh among the others, which are found by nearness alone."""
+
+
+class Weighed(NamedTuple):
+    """What groups of requests weigh in one of the floor's logistics."""
+
+    real: float
+    """Those for real servers, where people's words are further from the tools' than in ours."""
+    written: float
+    """The served ones in other words than the tools'."""
+
+
+WEIGHED = (Weighed(real=0.5, written=3.0), Weighed(real=0.0, written=0.4))
+"""For sentences and for keywords. With more of the real ones fewer requests in people's words are
+refused, and more that nothing serves get a hit; keywords only lose by them."""
 
 ORDERED = {"family, people": 4.0, "family, asked": 4.0, "several": 1.5} | dict.fromkeys(
     ("clinc150", "banking77", "hwu64"), 0.5
@@ -160,7 +171,7 @@ def untrained() -> Weights:
     inputs = len(floor_features(np.zeros((1, count), np.float32), np.zeros(1, np.float32)))
     return {
         "mean": np.zeros(count), "deviation": np.ones(count), "w1": np.zeros((count, 1)), "b1": np.zeros(1),
-        "w2": np.zeros(1), "linear": np.zeros(count), "floor": np.zeros(inputs + 1),
+        "w2": np.zeros(1), "linear": np.zeros(count), "floor": np.zeros((2, inputs + 1)),
     }  # fmt: skip
 
 
@@ -230,8 +241,13 @@ def kind(group: str) -> str:
     return "asked" if "asked" in group else "people"
 
 
-def shares(names: Sequence[str]) -> Array:
-    """Return what each case weighs in the floor: half of it the served, half of it the others."""
+def shares(names: Sequence[str], weighed: Weighed) -> Array:
+    """Return what each case weighs in the floor: half of it the served, half of it the others.
+
+    Args:
+        names: The groups of the cases.
+        weighed: What some of them weigh in this logistic.
+    """
     groups, kinds = np.array(names), np.array([kind(name) for name in names])
     weight = np.zeros(len(groups))
     for own in ("", *UNSERVED):
@@ -240,15 +256,17 @@ def shares(names: Sequence[str]) -> Array:
             continue
         mine = even(groups[members].tolist())
         mine *= [MISSES if g.startswith("domain") and own else 1.0 for g in groups[members]]
+        mine *= [weighed.real if g.startswith("real") else 1.0 for g in groups[members]]
         if not own:
             near = [0.3 if g.endswith(", near") else 1.0 for g in groups[members]]
-            mine *= [SERVED.get(g, n) for g, n in zip(groups[members], near, strict=True)]
+            served = SERVED | {"written": weighed.written}
+            mine *= [served.get(g, n) for g, n in zip(groups[members], near, strict=True)]
         weight[members] = mine / mine.sum() * (UNSERVED[own] / sum(UNSERVED.values()) if own else 1)
     return weight / 2
 
 
 def floor(cases: Sequence[Case], scorer: Scorer, needs: Sequence[cost.Need]) -> Array:
-    """Fit the logistic: is the request served at all? And set it where it was chosen to stand."""
+    """Fit the logistics: is the request served at all? And set them where they were chosen to stand."""
     rows: list[Array] = []
     kept: list[Case] = []
     for case in cases:
@@ -259,15 +277,19 @@ def floor(cases: Sequence[Case], scorer: Scorer, needs: Sequence[cost.Need]) -> 
         kept.append(case)
     x, names = np.array(rows, np.float64), [case.group for case in kept]
     y = np.array([case.wanted > 0 for case in kept])
-    coefficients = logistic(x, y.astype(float), shares(names))
+    coefficients = logistics(x, y, names)
     passes_without_source(x, y, kept)
     wanted = Settings().relevance_floor
     if needs:
         lost = cost.lost(needs, cost.judged(needs, scorer, coefficients), BARS)
         print(f"{BARS} cost {lost}: moved to {wanted}")
-    coefficients[-1] += np.log(wanted / (1 - wanted)) - BARS.sentence
-    coefficients[KEYWORDS] -= BARS.keywords - BARS.sentence
+    coefficients[:, -1] += np.log(wanted / (1 - wanted)) - np.array(BARS)
     return coefficients
+
+
+def logistics(x: Array, y: Array, names: Sequence[str]) -> Array:
+    """Return the logistics for sentences and for keywords: of the same cases, weighed apart."""
+    return np.stack([logistic(x, y.astype(float), shares(names, own)) for own in WEIGHED])
 
 
 def passes_without_source(x: Array, y: Array, kept: Sequence[Case]) -> None:
@@ -277,8 +299,8 @@ def passes_without_source(x: Array, y: Array, kept: Sequence[Case]) -> None:
     logits = np.zeros(len(y))
     for fold in range(FOLDS):
         own = part != fold
-        coefficients = logistic(x[own], y[own].astype(float), shares(names[own].tolist()))
-        logits[~own] = x[~own] @ coefficients[:-1] + coefficients[-1]
+        coefficients = logistics(x[own], y[own], names[own].tolist())
+        logits[~own] = floor_logits(coefficients, x[~own])
     for group in sorted(set(names.tolist())):
         passed = np.mean((logits >= BARS.of(x[:, KEYWORDS]))[names == group])
         print(f"{group:36s} passes {passed:.3f} without its source")

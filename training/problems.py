@@ -44,6 +44,9 @@ VENDORS = ("aws", "google", "toucan-mcp", "toolsdk-registry", "docker-mcp-regist
 FAMILY_SIZES = (0, 0, 120, 400, 1500, 5000)
 """How many tools stand in the catalogs of a family; 0 are its own alone."""
 
+REAL_SIZES = (0, 0, 40, 120, 400, 1500, 5000)
+"""The same for a real server."""
+
 INFRASTRUCTURE = ("aws",)
 """Catalogs that serve nobody's everyday requests."""
 
@@ -304,6 +307,7 @@ class Families:
         yield from self._older()
         yield from self._unserved()
         yield from self._near_misses()
+        yield from self._real_servers()
 
     def _served(
         self, source: str, members: Sequence[written.Member], voice: str
@@ -419,6 +423,45 @@ class Families:
                         yield self._problem(group, tools, served, domain, False)
                         yield self._problem(f"{group}, none", tools, missed, domain, False)
 
+    def _real_servers(self) -> Iterator[Problem]:
+        """Yield real servers with what they serve, alone and among others; and others with it.
+
+        What a model asks is asked need by need, as the search does.
+        """
+        tools: dict[tuple[str, str], dict[str, Tool]] = defaultdict(dict)
+        for tool, catalog in zip(self._pool.tools, self._pool.catalog, strict=True):
+            tools[catalog, tool.server][tool.name] = tool
+        for key, members in sorted(written.real().items()):
+            own = tools[key]
+            for voice in ("people", "asked"):
+                served = [
+                    (need, [own[name] for name in one.tools])
+                    for one in members
+                    for need in needs_of(one.served[voice], voice)
+                ]
+                group = f"real, {voice}"
+                for size in self._draw.sample(REAL_SIZES, 3):
+                    around = self._vendors(max(size - len(own), 0))
+                    catalog = self._catalog([*own.values(), *around])
+                    place = {tool: i for i, tool in enumerate(catalog)}
+                    gold = [[place[tool] for tool in golds] for _, golds in served]
+                    yield Problem(group, catalog, [q for q, _ in served], gold, key[1])
+                golds = self._embed([tool for _, golds in served for tool in golds])
+                for size in self._draw.sample(SIZES[1:], 3):
+                    around = [t for t in self._vendors(2 * size + 20) if t.server != key[1]]
+                    near = (self._embed(around) @ golds.T).max(1)
+                    limit = self._draw.choice(NEAR)
+                    far = [t for t, n in zip(around, near.tolist(), strict=True) if n < limit]
+                    asked = [(q, None) for q, _ in served]
+                    if far:
+                        yield self._problem(f"{group}, none", far[:size], asked, key[1], True)
+                missed = [
+                    (need, None)
+                    for one in members
+                    for need in needs_of(one.unserved[voice], voice)[:1]
+                ]
+                yield self._problem(f"{group}, near, none", list(own.values()), missed, key[1], True)
+
     def _vendors(self, count: int, servers: list[list[int]] | None = None) -> list[Tool]:
         """Return some tools of vendors, whole servers of them."""
         servers = servers or self._draw.choice(self._kinds)
@@ -445,6 +488,11 @@ class Families:
         )
         gold = [[place[tool]] if tool else [] for _, tool in asked]
         return Problem(group, shown, [q for q, _ in asked], gold, source)
+
+
+def needs_of(said: str, voice: str) -> list[str]:
+    """Return the needs of a request, each of which is searched for."""
+    return [said] if voice == "people" else [need.strip() for need in said.split("|")]
 
 
 def said(member: written.Member, voice: str) -> tuple[str, ...]:

@@ -72,6 +72,25 @@ def unserved() -> dict[tuple[str, str], list[str]]:
     return found
 
 
+class Real(NamedTuple):
+    """A request for tools of a real server, and one of the same field that the server leaves unserved."""
+
+    tools: tuple[str, ...]
+    """The names of the tools that serve it."""
+    served: dict[str, str]
+    """By whose words it is: `people` or `asked`, as a model asks, `|` between needs."""
+    unserved: dict[str, str]
+
+
+def real() -> dict[tuple[str, str], list[Real]]:
+    """Return the requests of `real.jsonl`, by catalog and server; the tools are the catalogs' own."""
+    found: dict[tuple[str, str], list[Real]] = defaultdict(list)
+    for row in rows(HERE / "real.jsonl"):
+        own = Real(tuple(row["tools"]), _voices(row), _voices(row["unserved"]))
+        found[row["catalog"], row["server"]].append(own)
+    return found
+
+
 class NearMiss(NamedTuple):
     """A tool, one request that it serves, and requests of its domain that it does not serve."""
 

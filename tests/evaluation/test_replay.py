@@ -46,7 +46,7 @@ TOOLS = [
 TRACE = [
     {"trace": "evening", "about": "Two lamps and a chat.", "catalog": "tools.jsonl"},
     {
-        "user": "It is dark",
+        "user": "It is dark here",
         "needs": [{"search": "switch a lamp on", "tool": "lamp.on", "result": "lit"}],
         "answer": "There is light.",
     },

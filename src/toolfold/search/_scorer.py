@@ -1,5 +1,6 @@
-"""What the evidence for a candidate is worth: a small network and a logistic, both trained.
+"""What the evidence for a candidate is worth: a small network and two logistics, all trained.
 
+One logistic judges sentences, one keywords: what speaks for a hit is not the same in both.
 The weights are in `weights/scorer.json`; the training is in `training/`.
 """
 
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["FEATURES", "NAME_SHARE", "OF_THE_BEST", "Scorer", "floor_features", "scorer"]
+__all__ = [
+    "FEATURES",
+    "KEYWORDS",
+    "NAME_SHARE",
+    "OF_THE_BEST",
+    "Scorer",
+    "floor_features",
+    "floor_logits",
+    "judged_as_keywords",
+    "scorer",
+]
 
 FEATURES = (
     "lex_top", "lex_log", "coverage", "coverage_gap", "cosine", "cosine_gap", "cosine_z",
@@ -63,10 +74,12 @@ OF_THE_BEST = (
 )  # fmt: skip
 """The evidence of the best candidate that the floor looks at: its first inputs."""
 _OF_THE_BEST = [_COLUMN[name] for name in OF_THE_BEST]
+KEYWORDS = OF_THE_BEST.index("keywords")
+"""The floor's input that says how far a request is keywords."""
 
 
 class Scorer:
-    """One hidden layer over `FEATURES`, and the logistic of the floor.
+    """One hidden layer over `FEATURES`, and the logistics of the floor.
 
     Args:
         weights: As read from JSON.
@@ -97,13 +110,13 @@ class Scorer:
     def probability(self, features: Floats, scores: Floats) -> float:
         """Return the probability that the best candidate serves the request."""
         x = floor_features(features, scores)
-        logit = float(self._floor[:-1] @ x + self._floor[-1])
+        logit = float(floor_logits(self._floor, x))
         logit = min(logit, SURE_FROM + SURER * (logit - SURE_FROM))
         return 1 / (1 + exp(-min(max(logit, -LOGIT_BOUND), LOGIT_BOUND)))
 
 
 def floor_features(features: Floats, scores: Floats) -> Floats:
-    """Say in a few numbers how well the best candidates fit: the inputs of the floor's logistic."""
+    """Say in a few numbers how well the best candidates fit: the inputs of the floor's logistics."""
     import numpy as np
 
     row = features[int(scores.argmax())].tolist()
@@ -129,6 +142,25 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
     by_voice += [keywords * same, keywords * other]
     among_few = [few * value for value in by_voice]
     return np.array([*picked, *rest, *by_voice, *among_few], dtype=np.float32)
+
+
+def floor_logits(floor: NDArray[Any], x: NDArray[Any]) -> Any:
+    """Return the floor's logit of each row of inputs, or of the only one.
+
+    Args:
+        floor: The coefficients for sentences and those for keywords, each with its constant last.
+        x: The inputs.
+    """
+    both = x @ floor[:, :-1].T + floor[:, -1]
+    keywords = judged_as_keywords(x[..., KEYWORDS])
+    return (1 - keywords) * both[..., 0] + keywords * both[..., 1]
+
+
+def judged_as_keywords(keywords: Any) -> Any:
+    """Return how far the floor judges a request as keywords: wholly where half of it is."""
+    import numpy as np
+
+    return np.minimum(2 * keywords, 1)
 
 
 @lru_cache(maxsize=1)
