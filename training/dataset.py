@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from catalog import Tool, rows, tool_of
+import written
+from catalog import Tool, bucket, rows, tool_of
 from synth import first_senses, joined, requests
 from text import words
 
@@ -27,12 +27,11 @@ SHARE = {
     "synthetic": 0.34,
     "gloss": 0.12,
     "joined": 0.16,
+    "written, people": 0.10,
+    "written, asked": 0.08,
+    "registry, people": 0.14,
+    "registry, asked": 0.12,
 }
-
-
-def bucket(text: str) -> int:
-    """Assign a text to one of ten buckets, the same everywhere; bucket 0 is dev."""
-    return hashlib.md5(text.encode()).digest()[0] % 10
 
 
 @dataclass(slots=True)
@@ -60,13 +59,22 @@ def held_tool(name: str) -> bool:
     return bucket("tool " + name) % 2 == 0
 
 
-def load(fold: bool, synthetic: int = 2, seed: int = 0) -> Dataset:
-    """Assemble the training set; with `fold`, without the held-out sources."""
+def load(fold: bool, synthetic: int = 2, seed: int = 0, ours: bool = False) -> Dataset:
+    """Assemble the training set.
+
+    Args:
+        fold: Without the held-out sources.
+        synthetic: How many requests each tool gets by rule.
+        seed: Of what is drawn.
+        ours: With the requests that we wrote.
+    """
     random_ = random.Random(seed)
     data = Dataset()
     for row in rows(DATA / "tools.jsonl.gz"):
         data.catalog.append(row[0])
         data.docs.append(Tool(row[1], row[2], tuple((p[0], p[1]) for p in row[3]), row[4]))
+    if ours:
+        _add_ours(data, fold)
     tools = len(data.docs)
     for row in rows(DATA / "pairs.jsonl.gz"):
         source, query, gold = row["source"], row["query"], row["gold"]
@@ -108,6 +116,25 @@ def load(fold: bool, synthetic: int = 2, seed: int = 0) -> Dataset:
         data.gold.append([len(data.docs) - 1])
         data.source.append("gloss")
     return data
+
+
+def _add_ours(data: Dataset, fold: bool) -> None:
+    """Add what we wrote: requests for tools of registries and vendors, and for tools of our own."""
+    place = {
+        (catalog, tool.server, tool.name): i
+        for i, (catalog, tool) in enumerate(zip(data.catalog, data.docs, strict=True))
+    }
+    asked = [("registry", place[key], own) for key, own in written.registry().items()]
+    for member in written.taught(fold):
+        data.docs.append(member.tool)
+        data.catalog.append("written")
+        asked.append(("written", len(data.docs) - 1, member))
+    for kind, i, own in asked:
+        for voice in ("people", "asked"):
+            queries = own.requests if voice == "people" else own.asked
+            data.queries += queries
+            data.gold += [[i]] * len(queries)
+            data.source += [f"{kind}, {voice}"] * len(queries)
 
 
 def passage(tool: Tool) -> str:

@@ -63,7 +63,7 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    data = dataset.load(arguments.fold)
+    data = dataset.load(arguments.fold, ours=True)
     if arguments.tiny:
         keep = np.random.default_rng(0).choice(len(data.queries), 3000, replace=False)
         for name in ("queries", "gold", "source"):

@@ -33,10 +33,12 @@ def load(device: str) -> Any:
 
     config = BertConfig.from_json_file(str(DATA / "minilm/config.json"))
     model = BertModel(config, add_pooling_layer=False)
-    state = {
-        k: v.float() if v.is_floating_point() else v
-        for k, v in load_file(DATA / "minilm/model.safetensors").items()
-    }
+    state = load_file(DATA / "minilm/model.safetensors")
+    # A matrix may be whole numbers with a scale a row: so the model travels in a quarter of the room.
+    for key in [key for key in state if key.endswith(".scale")]:
+        name = key.removesuffix(".scale")
+        state[name] = state[name].float() * state.pop(key).float()[:, None]
+    state = {k: v.float() if v.is_floating_point() else v for k, v in state.items()}
     missing = model.load_state_dict(state, strict=False)
     assert not [k for k in missing.missing_keys if "position_ids" not in k], missing
     return model.to(device)

@@ -86,7 +86,7 @@ def negatives(
                 model = random_.permutation(top[j])[:24].tolist()
                 if own is not None:
                     other = own[j][:16].tolist()
-                elif name == "synthetic":
+                elif name == "synthetic" or name.startswith(("written", "registry")):
                     group = mates[data.catalog[gold[0]], data.docs[gold[0]].server]
                     other = (
                         [group[k] for k in random_.integers(0, len(group), 8)]

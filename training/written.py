@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import dataset
-from catalog import Tool, rows
+from catalog import Tool, bucket, rows
 
 HERE = Path(__file__).parent
 REQUESTS = HERE / "requests"
@@ -42,11 +41,15 @@ class Member(NamedTuple):
     """As a model asks."""
 
 
-def families(first: str = "k") -> dict[tuple[str, str], list[Member]]:
-    """Return the tools of each server of the files from `first` on, by file and server.
+FIRST_OF_SIBLINGS = "k"
+"""In the files from this one on, tools of one server are siblings."""
 
-    No table has seen any of those from `k` on.
-    """
+HELD_FAMILIES = 3
+"""Of ten families of siblings so many are kept from every table, for fitting the scorer."""
+
+
+def families(first: str = FIRST_OF_SIBLINGS) -> dict[tuple[str, str], list[Member]]:
+    """Return the tools of each server of the files from `first` on, by file and server."""
     found: dict[tuple[str, str], list[Member]] = defaultdict(list)
     for path in sorted(REQUESTS.glob("*.jsonl")):
         for row in rows(path) if path.stem >= first else ():
@@ -55,6 +58,45 @@ def families(first: str = "k") -> dict[tuple[str, str], list[Member]]:
             own = Member(tool, tuple(row["requests"]), tuple(row.get("asked", ())))
             found[path.stem, tool.server].append(own)
     return found
+
+
+def unseen() -> dict[tuple[str, str], list[Member]]:
+    """Return the families of siblings that no table is taught."""
+    return {key: own for key, own in families().items() if _is_held(key[1])}
+
+
+def _is_held(server: str) -> bool:
+    return bucket(f"family {server}") < HELD_FAMILIES
+
+
+def taught(is_fold: bool) -> list[Member]:
+    """Return the tools that a table is taught."""
+    own = (
+        member
+        for (file, server), members in families("").items()
+        if file < FIRST_OF_SIBLINGS or not _is_held(server)
+        for member in members
+    )
+    return [member for member in own if not is_kept_out(member.tool, is_fold)]
+
+
+class Asked(NamedTuple):
+    """What is asked of a tool of a registry or a vendor."""
+
+    requests: tuple[str, ...]
+    """In people's words."""
+    asked: tuple[str, ...]
+    """As a model asks that has not seen the tool."""
+
+
+def registry() -> dict[tuple[str, str, str], Asked]:
+    """Return the requests of `registry.jsonl`, by catalog, server and name of the tool."""
+    return {
+        (row["catalog"], row["server"], row["tool"]): Asked(
+            tuple(row["requests"]), tuple(row["asked"])
+        )
+        for row in rows(HERE / "registry.jsonl")
+    }
 
 
 def several() -> Iterator[tuple[str, str, list[str]]]:
@@ -120,7 +162,7 @@ def _voices(said: dict[str, str]) -> dict[str, str]:
 
 def part(tool: Tool) -> int:
     """Return a written tool's bucket: 0 is dev, 1 and 2 fit the scorer of the fold models."""
-    return dataset.bucket("written " + tool.name)
+    return bucket("written " + tool.name)
 
 
 def is_kept_out(tool: Tool, fold: bool) -> bool:
