@@ -183,7 +183,7 @@ def _are_near(tools: Sequence[Tool], owners: NDArray[np.intp], vectors: Floats) 
     own_vectors = tool_vectors([tools[i] for i in places]).astype(np.float32)
     own = np.einsum("ij,ij->i", vectors, own_vectors[rows])
     most = max(NEAR_SHARE * len(tools), NEAR_AT_LEAST)
-    is_near = np.empty(len(owners), dtype=np.bool)
+    is_near = np.empty(len(owners), dtype=bool)
     for start in range(0, len(owners), SAMPLED_TOOLS):
         part = slice(start, start + SAMPLED_TOOLS)
         above = (vectors[part] @ sample.T > own[part, None]).sum(axis=1) * step
