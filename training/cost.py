@@ -14,7 +14,13 @@ import numpy as np
 import report
 from network import Array
 
-from toolfold.search._scorer import FEATURES, Scorer, floor_features, floor_logits, judged_as_keywords
+from toolfold.search._scorer import (
+    FEATURES,
+    Scorer,
+    floor_features,
+    floor_logits,
+    judged_as_keywords,
+)
 from toolfold.search.hybrid import Hybrid, HybridSearcher
 
 KEYWORDS = FEATURES.index("keywords")

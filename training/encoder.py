@@ -12,6 +12,7 @@ from catalog import Tool, schema_parameters
 from dataset import DATA, passage
 from tokenizers import Tokenizer
 
+from toolfold.search._background import Background
 from toolfold.search._each_word import WordVectors
 
 QUERY, PASSAGE = 64, 112
@@ -30,6 +31,11 @@ class Encoder:
         self.tokenizer = Tokenizer.from_file(str(DATA / "minilm/tokenizer.json"))
         self.tokenizer.no_padding()
         self.seen: dict[str, np.ndarray] = {}
+
+    @property
+    def background(self) -> Background:
+        """Return an empty one: models are compared without a floor."""
+        return Background(np.zeros((0, len(self.query("tool"))), np.int8))
 
     def query(self, text: str) -> np.ndarray:
         """Embed a request."""

@@ -1,4 +1,4 @@
-"""The scorer's network and the floor's logistic, fitted with numpy.
+"""The scorer's network and the floor's logistics, fitted with numpy.
 
 The network is trained on listwise softmax: each gold candidate against all candidates of the
 same request that are not gold. The floor tells requests whose best hits hold a gold tool from

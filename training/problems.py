@@ -290,7 +290,7 @@ class Families:
         self._embed = embed
         self._draw = random.Random(seed)
         self._kinds = [pool.servers[c] for c in (*VENDORS, "toolbench")]
-        self._families = written.families()
+        self._families = written.unseen()
         self._all = [m.tool for own in self._families.values() for m in own]
 
     def problems(self) -> Iterator[Problem]:
@@ -397,8 +397,9 @@ class Families:
                     if size <= 400 and turn % 2:
                         own = self._draw.choice(list(self._families.values()))
                         around = [m.tool for m in own]
-                        around += self._draw.sample(self._all, size) if len(own) < size else []
-                        around = self._draw.sample(around, size)
+                        others = min(size, len(self._all)) if len(own) < size else 0
+                        around += self._draw.sample(self._all, others)
+                        around = self._draw.sample(around, min(size, len(around)))
                     else:
                         around = self._vendors(size, self._draw.choice(technical))
                     yield self._problem(
@@ -460,7 +461,9 @@ class Families:
                     for one in members
                     for need in needs_of(one.unserved[voice], voice)[:1]
                 ]
-                yield self._problem(f"{group}, near, none", list(own.values()), missed, key[1], True)
+                yield self._problem(
+                    f"{group}, near, none", list(own.values()), missed, key[1], True
+                )
 
     def _vendors(self, count: int, servers: list[list[int]] | None = None) -> list[Tool]:
         """Return some tools of vendors, whole servers of them."""

@@ -62,11 +62,11 @@ def test_a_script_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monk
 BUNDLED = """\
 the script demo · 2 tools kept, 205 deferred · 30,506 tokens of tools a request, folded to 697
 > Remind me to call mum tonight at half past seven.
-  ⌕ "remind me tonight" → create_calendar_event, delete_calendar_event, set_out_of_office, update_calendar_event and 1 more
+  ⌕ "remind me tonight" → create_calendar_event, set_out_of_office, home__create_routine, respond_to_invitation and 1 more
   ▶ create_calendar_event {"title": "Call mum", "start": {"date_time": "2026-11-15T19:30:00+01:00…
   ✓ create_calendar_event 0 ms, 41 chars
 I will remind you at 19:20, ten minutes before.
-  3 round trips · 3,342 tokens read (2,030 cached), 70 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
+  3 round trips · 3,454 tokens read (2,086 cached), 70 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
 
 > What does Sam want, and which issues are open in acme/website?
   ⌕ "list the open issues of a repository" → forge__list_issues, forge__create_issue, forge__list_pull_requests
@@ -78,7 +78,7 @@ I will remind you at 19:20, ten minutes before.
   ▶ forge__list_issues {"repo": "acme/website", "state": "open"}
   ✓ forge__list_issues 0 ms, 183 chars
 Sam asks you to show the sign-in page at tomorrow's review, and it is blank on a phone (issue 1). The opening hours on holidays (issue 2) are open too.
-  4 round trips · 6,776 tokens read (6,166 cached), 128 written · 119,236 saved by folding (29,809 × 4) · 2 tools kept, 205 deferred
+  4 round trips · 7,007 tokens read (6,395 cached), 128 written · 119,236 saved by folding (29,809 × 4) · 2 tools kept, 205 deferred
 
 > Cancel the dentist on Tuesday.
   ⌕ "cancel an appointment" → delete_calendar_event, travel__cancel_booking
@@ -88,13 +88,13 @@ Run delete_calendar_event {"event_id": "evt_2"}? [y]es / [a]lways / [N]o y
   ▶ delete_calendar_event {"event_id": "evt_2"}
   ✓ delete_calendar_event 0 ms, 59 chars
 The dentist is off your calendar.
-  3 round trips · 6,506 tokens read (6,138 cached), 56 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
+  3 round trips · 6,668 tokens read (6,306 cached), 56 written · 89,427 saved by folding (29,809 × 3) · 2 tools kept, 205 deferred
 
 > And remind me tomorrow at nine to find another one.
   ▶ create_calendar_event {"title": "Find another dentist", "start": {"date_time": "2026-11-16T09…
   ✓ create_calendar_event 0 ms, 41 chars
 Done, tomorrow at nine.
-  2 round trips · 4,685 tokens read (4,604 cached), 42 written · 59,618 saved by folding (29,809 × 2) · 2 tools kept, 205 deferred
+  2 round trips · 4,791 tokens read (4,709 cached), 42 written · 59,618 saved by folding (29,809 × 2) · 2 tools kept, 205 deferred
 """  # noqa: E501
 
 

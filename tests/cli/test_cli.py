@@ -187,10 +187,10 @@ def test_search_names_companions_behind_the_hits() -> None:
 
 def test_search_calls_hits_that_are_probably_wrong_the_nearest() -> None:
     Path("low.yaml").write_text("tools: {tool_search: {relevance_floor: 0}}", encoding="utf-8")
-    asked = ("search", "post a parcel", "--catalog", "tools.jsonl", "--config", "low.yaml")
+    asked = ("search", "call someone", "--catalog", "tools.jsonl", "--config", "low.yaml")
 
     assert run(*asked).out.startswith("no close match; nearest:\n1. ")
-    assert json.loads(run(*asked, "--json").out)["weak"] == ["post a parcel"]
+    assert json.loads(run(*asked, "--json").out)["weak"] == ["call someone"]
 
 
 def test_search_answers_several_needs_one_by_one() -> None:

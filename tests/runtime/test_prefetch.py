@@ -80,7 +80,7 @@ MODES: Any = ("sure", "always")
 
 
 def test_sure_is_silent_where_always_says_that_nothing_is_close() -> None:
-    vague = "who hasn't paid yet?"
+    vague = "what happened at the standup?"
 
     assert note(vague) == ""
     assert note(vague, ALWAYS).startswith("(No close match; nearest tools, to be run with tool_")
@@ -112,10 +112,13 @@ def test_a_ranker_without_probabilities_is_never_sure() -> None:
 
 
 def test_an_unlikely_tool_is_not_named_beside_a_sure_one() -> None:
-    _, named = prefetched(fold(TOOLS, settings=SURE), "Describe the table users.")
-    _, with_always = prefetched(fold(TOOLS, settings=ALWAYS), "Describe the table users.")
+    _, named = prefetched(fold(TOOLS, settings=SURE), "Merge the pull request 12")
+    _, with_always = prefetched(fold(TOOLS, settings=ALWAYS), "Merge the pull request 12")
 
-    assert [hit.name for hit in named] == ["database__describe_table", "database__create_table"]
+    assert [hit.name for hit in named] == [
+        "forge__merge_pull_request",
+        "forge__create_pull_request",
+    ]
     assert len(with_always) == 3
 
 
@@ -177,7 +180,7 @@ def test_what_the_model_has_read_is_not_said_again_until_it_has_left_the_prompt(
 
     assert notes(ASKS, other)[1] == ""
     kept, again = notes(
-        ASKS, "Describe the table users.", other, limits=Limits(discovery_tokens=60)
+        ASKS, "Describe the table users.", ASKS, limits=Limits(discovery_tokens=60)
     )[::2]
     assert kept and again == kept
 

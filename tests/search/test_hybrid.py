@@ -46,7 +46,7 @@ def test_our_own_requests_are_served(floor: float, semantic: float) -> None:
     [
         (Tool("create_invoice", "Create an invoice for a customer."), "create", "delete"),
         (Tool("delete_branch", "Delete a branch of a repository."), "delete", "create"),
-        (Tool("send_parcel", "Send a parcel to an address."), "send", "cancel"),
+        (Tool("send_parcel", "Send a parcel to an address."), "send", "track"),
     ],
     ids=lambda value: value.name if isinstance(value, Tool) else value,
 )

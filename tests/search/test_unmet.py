@@ -41,8 +41,8 @@ def test_a_word_that_the_tool_lacks_is_met_by_its_source() -> None:
     found = shares("blob tables")
 
     assert np.asarray(found.tool)[0] > 0.2
-    assert np.asarray(found.source) == pytest.approx([0, 0, 1])
-    assert found.everywhere == pytest.approx(0)
+    assert np.asarray(found.source) == pytest.approx([0, 0, 1], abs=1e-6)
+    assert found.everywhere == pytest.approx(0, abs=1e-6)
 
 
 def test_without_several_sources_the_list_is_the_source() -> None:

@@ -36,7 +36,7 @@ itself would have shown nothing; or one that says the same and led there as ofte
 NOT_FOUND = 1.0
 """How far below the last of what search found a tool begins that it did not: a logarithm."""
 
-SERVED = 3.0
+SERVED = 5.0
 """What a request that is the same, and was served, adds to the logit that one is served at all."""
 
 BEST_LOGIT = 3.0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolfold._memo import Memo
+from toolfold.search._background import Background
 from toolfold.search._document import english_fields
 from toolfold.search._each_word import WordVectors
 from toolfold.search._pieces import Pieces, lead
@@ -41,12 +42,14 @@ class Table:
     """The embedding table.
 
     Args:
-        folder: Holds `table.npz` and `vocabulary.txt`.
+        folder: Holds `table.npz`, `vocabulary.txt` and `background.npz`.
     """
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
         import numpy as np
 
+        self._folder = folder
+        self._background: Background | None = None
         with np.load(folder / "table.npz", allow_pickle=False) as arrays:
             self._vectors = arrays["vectors"]
             self._scales = arrays["scale"].astype(np.float32)
@@ -62,6 +65,13 @@ class Table:
         # A request is embedded as a whole and then read word by word.
         self._request = lru_cache(maxsize=_REQUESTS_KEPT)(self._read)
         self.weight = lru_cache(maxsize=_WEIGHTS_KEPT)(self._weight)
+
+    @property
+    def background(self) -> Background:
+        """Tools of many kinds, to compare the nearest of a list with."""
+        if self._background is None:
+            self._background = Background.read(self._folder / "background.npz", self.version)
+        return self._background
 
     @property
     def dimensions(self) -> int:

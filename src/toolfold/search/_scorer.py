@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from math import exp
+from math import exp, tanh
 from typing import TYPE_CHECKING, Any
 
 from toolfold.search._dense import WEIGHTS
@@ -37,6 +37,7 @@ FEATURES = (
     "clause_lex", "clause_coverage", "clause_rank", "best_coverage", "best_cosine", "best_z",
     "length", "clauses", "size", "head_coverage", "head_gap", "verb", "source_gap",
     "against", "met", "name_cosine", "keywords", "unmet", "unmet_source", "unmet_list", "verbless",
+    "background_gap",
 )  # fmt: skip
 """What speaks for a candidate, in the order of the network's inputs."""
 
@@ -59,6 +60,10 @@ FEW_TOOLS = 20
 SURE_FROM, SURER = 1.0, 0.3
 """From this logit on (a probability of 0.73) more evidence counts by this share: that a request is
 served becomes certain long before it is certain that the first hit serves it."""
+
+GAP = 0.2
+"""By so much another kind of tool is clearly nearer, or the hit is; beyond it little more is said:
+a hit far nearer than all of the background may still do another thing with the same subject."""
 
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
@@ -116,7 +121,7 @@ class Scorer:
 
 
 def floor_features(features: Floats, scores: Floats) -> Floats:
-    """Say in a few numbers how well the best candidates fit: the inputs of the floor's logistics."""
+    """Say in a few numbers how well the best candidates fit: what the floor's logistics see."""
     import numpy as np
 
     row = features[int(scores.argmax())].tolist()
@@ -125,7 +130,7 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
     ahead = best - float(ordered[min(COMPARED_WITH, len(ordered) - 1)])
     next_behind = best - float(ordered[min(1, len(ordered) - 1)])
     coverage, cosine = row[_COLUMN["coverage"]], row[_COLUMN["cosine"]]
-    size = row[_COLUMN["size"]]
+    size, gap = row[_COLUMN["size"]], row[_COLUMN["background_gap"]]
     # Among few tools little nearness tells much: what stands out there need not be near.
     few = FEW_TOOLS / (FEW_TOOLS + 10 ** (SIZE_DECADES * size))
     picked = [row[column] for column in _OF_THE_BEST]
@@ -133,6 +138,7 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
         best / SCORES, ahead / SCORES, min(next_behind / SCORES, 1.0),
         few, few * cosine, few * ahead / SCORES,
         coverage * cosine, coverage * row[_COLUMN["length"]], size * cosine, size * coverage,
+        gap, tanh(gap / GAP),
     )  # fmt: skip
     # Whether the tool does what is asked for: sentences and keywords say it in words of their own.
     verb, keywords = row[_COLUMN["verb"]], row[_COLUMN["keywords"]]

@@ -2,8 +2,8 @@
 
 Words and vectors each propose candidates, for the whole request and for each need in it.
 What speaks for a candidate is a row of numbers; a small network, trained on many
-catalogs, turns it into a score, and a logistic turns the best rows into the probability
-that any tool serves the request at all.
+catalogs, turns it into a score, and two logistics, one for sentences and one for keywords,
+turn the best rows into the probability that any tool serves the request at all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import exp, log1p, log10
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from toolfold.search._background import Background
 from toolfold.search._build import index_arrays
 from toolfold.search._clauses import clauses
 from toolfold.search._dense import table
@@ -112,6 +113,11 @@ class Hybrid:
 class Embedder(WordEmbedder, Protocol):
     """What embeds requests."""
 
+    @property
+    def background(self) -> Background:
+        """Tools of many kinds, to compare the nearest of a list with."""
+        ...
+
     def query(self, text: str) -> Floats:
         """Return the unit vector of a request; zero where no word of it is known."""
         ...
@@ -160,6 +166,7 @@ class HybridSearcher:
         import numpy as np
 
         self._embed = model.query
+        self._background = model.background
         self._spelling = Spelling(words.holds, model.has_word)
         self._scorer = scorer
         self._sources = sources
@@ -303,6 +310,7 @@ class HybridSearcher:
             "head_gap": said.headed[0] - said.headed[0].max(),
             "verb": _verbs(needs, kinds),
             "verbless": kinds == 0,
+            "background_gap": self._gaps(vectors[rows], cosine[rows], own_vectors, places),
             "source_gap": self._sources.gaps(vectors[rows], places),
             "name_said": np.minimum(said.named / self._words.name_mass[places], NAME_AT_MOST),
             "name_share": said.named / said.mass,
@@ -324,6 +332,19 @@ class HybridSearcher:
         for i, name in enumerate(FEATURES):
             table[i] = features[name]
         return Evidence(places, np.ascontiguousarray(table.T))
+
+    def _gaps(
+        self, queries: Floats, cosines: Floats, tools: Floats, places: NDArray[np.intp]
+    ) -> Floats:
+        """Return how much nearer each tool is than what is nearest in the background.
+
+        What was read word by word from another language is never as near as the background's own
+        words: that speaks against no tool.
+        """
+        import numpy as np
+
+        gaps = self._background.gaps(queries, cosines, tools)
+        return np.where(self._words.foreign[places], np.maximum(gaps, 0), gaps)
 
     def _kinds_at(self, places: NDArray[np.intp]) -> NDArray[np.int8]:
         """Return the kind of each tool's verb, 0 where its name tells none."""

@@ -166,6 +166,11 @@ class Words:
             self.idf.astype(np.float32)[terms] * tf * np.float32(K1 + 1) / (tf + np.float32(K1))
         )
         telling = np.array([is_telling(term) for term in columns.vocabulary], dtype=bool)
+        foreign = np.array([not term.isascii() for term in columns.vocabulary], dtype=bool)
+        self.foreign: NDArray[np.bool_] = (
+            np.bincount(self._tools, weights=foreign[terms], minlength=self.size) > 0
+        )
+        """Of each tool, whether it has words of another script, or with other letters."""
         in_names = np.where(found.named & telling[terms], self.idf[terms], 0.0)
         self.name_mass = np.maximum(
             np.bincount(self._tools, weights=in_names, minlength=self.size), 1e-6
