@@ -2,9 +2,9 @@
 
     python -m bench            # everything but recall on test sets and what takes minutes
     python -m bench tokens     # one part: tokens, conversation, imports, fold, search, lexical,
-                               # runtime, gateway, proxy, recall, asked, asked-test, figures, scale,
-                               # statements, against, chaos, reload, memory, remembered, shared,
-                               # shared-recall, inspector, trips, beside
+                               # runtime, gateway, proxy, recall, asked, asked-test, unseen,
+                               # figures, scale, statements, against, chaos, reload, memory,
+                               # remembered, shared, shared-recall, inspector, trips, beside
     python -m bench beside --peer minilm   # one peer of those that `beside` measures
     python -m bench page       # nothing but the page, from what was measured before
 
@@ -46,6 +46,7 @@ from bench.shared_recall import shared_recall
 from bench.statements import statements
 from bench.tokens import conversation_rows, exact_counter, why_not_exact
 from bench.trips import trips
+from bench.unseen import unseen
 from toolfold import Settings, fold
 from toolfold.evaluation import LabelledRequest, load_corpus, measure
 from toolfold.evaluation.measure import percentile, recall
@@ -83,6 +84,7 @@ def main() -> None:
         "recall": recalling,
         "asked": asked,
         "asked-test": asked_test,
+        "unseen": unseen,
         "figures": figures,
         "scale": scale,
         "statements": statements,

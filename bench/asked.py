@@ -26,7 +26,7 @@ from toolfold.evaluation import Corpus, LabelledRequest, load_corpus, measure_an
 from toolfold.evaluation.answers import SHARES
 from toolfold.evaluation.measure import recall
 
-__all__ = ["OURS", "UNSERVED", "asked", "asked_test"]
+__all__ = ["OURS", "UNSERVED", "asked", "asked_test", "mean_row", "served_rows", "unserved_rows"]
 
 Row = dict[str, Any]
 
@@ -98,11 +98,13 @@ def _of(folder: Path, name: str, split: str) -> Corpus:
 
 
 def _served(corpora: Sequence[Corpus]) -> list[Row]:
-    rows: list[Row] = []
-    for corpus in corpora:
-        rows.append(_ours(corpus))
-        rows.extend(_row(corpus.name, name, told) for name, told in _peers(corpus))
-    return [*rows, *(_mean(system, rows) for system in dict.fromkeys(r["system"] for r in rows))]
+    rows = [row for corpus in corpora for row in served_rows(corpus)]
+    return [*rows, *(mean_row(system, rows) for system in dict.fromkeys(r["system"] for r in rows))]
+
+
+def served_rows(corpus: Corpus) -> list[Row]:
+    """Return what ours names of what a corpus asks for, and what each peer does."""
+    return [_ours(corpus), *(_row(corpus.name, name, told) for name, told in _peers(corpus))]
 
 
 def _ours(corpus: Corpus) -> Row:
@@ -153,7 +155,8 @@ def _row(corpus: str, system: str, told: Sequence[_Asked]) -> Row:
     }
 
 
-def _mean(system: str, rows: Sequence[Row]) -> Row:
+def mean_row(system: str, rows: Sequence[Row]) -> Row:
+    """Return the means of a system's rows."""
     own = [row for row in rows if row["system"] == system]
     keys = [key for key in own[0] if key not in ("corpus", "system")]
     means = {key: fmean(row[key] for row in own) for key in keys}
@@ -167,16 +170,20 @@ def _unserved(azure: Corpus, others: Sequence[Corpus]) -> list[Row]:
     drawn = random.Random(_SEED).sample(needs, min(len(needs), _UNSERVED_AT_MOST))
     name = f"{UNSERVED} by {len(azure.catalog)} tools"
     requests = tuple(LabelledRequest(need, frozenset()) for need in drawn)
-    corpus = azure._replace(name=name, requests=requests, unknown=())
+    return unserved_rows(azure._replace(name=name, requests=requests, unknown=()))
+
+
+def unserved_rows(corpus: Corpus) -> list[Row]:
+    """Return how often ours has hits for requests that nothing serves, and how often peers do."""
     metrics = measure_answers(corpus, Settings(enabled="on", cache_dir="off")).metrics
     ours: Row = {
-        "corpus": name,
+        "corpus": corpus.name,
         "system": OURS,
         "tokens": round(metrics["answer_tokens"]),
         "gets hits": round(metrics["unserved_hit"], 3),
         "as a close match": round(metrics["unserved_close"], 3),
     }
-    return [ours, *(_unserved_row(name, system, told) for system, told in _peers(corpus))]
+    return [ours, *(_unserved_row(corpus.name, name, told) for name, told in _peers(corpus))]
 
 
 def _unserved_row(corpus: str, system: str, told: Sequence[_Asked]) -> Row:
