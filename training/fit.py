@@ -344,16 +344,15 @@ def main() -> None:
     cases = gathered(kind, Path(paths[0]) if kept is None else None)
     weights = fitted(cases, kept)
     report(cases, Scorer(weights))
-    write(weights, Path(paths[-1]))
+    write(weights, Path(paths[-1]), Table().background.digest if kept else "")
 
 
-def write(weights: Weights, out: Path) -> None:
-    """Write the weights as the package reads them."""
+def write(weights: Weights, out: Path, background_digest: str) -> None:
+    """Write the weights as the package reads them, with the background that the floor belongs to."""
     plain: dict[str, Any] = {
         key: np.round(np.asarray(value, dtype=float), 6).tolist() for key, value in weights.items()
     }
-    # The floor belongs to the very background that it was fitted with.
-    plain["background"] = Table().background.digest
+    plain["background"] = background_digest
     out.write_text(json.dumps(plain, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

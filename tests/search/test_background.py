@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold import Tool
-from toolfold.search._background import ALIKE, RIVALS, Background
+from toolfold.search._background import ALIKE, Background
 from toolfold.search._dense import WEIGHTS, table, texts_of
 from toolfold.search._vectors import LEADING
 from toolfold.search.hybrid import Hybrid
@@ -75,7 +75,7 @@ def test_of_several_needs_the_one_that_a_tool_serves_best_counts() -> None:
     assert float(found[0]) == pytest.approx(gap("open an issue", ISSUE, others))
 
 
-@given(seed=st.integers(0, 10_000), count=st.integers(1, RIVALS), tools=st.integers(1, 9))
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 12), tools=st.integers(1, 9))
 def test_with_few_tools_in_it_a_gap_is_what_comparing_with_each_gives(
     seed: int, count: int, tools: int
 ) -> None:
@@ -151,7 +151,27 @@ def test_a_tool_in_another_language_is_not_held_against_a_nearer_one_in_english(
     other_background(Tool("send_sms", "Send a message to a phone number."))
     beside_a_nearer_one = Hybrid().searcher([own]).search(request, 1)[0].score
 
-    assert beside_a_nearer_one > alone / 2
+    assert beside_a_nearer_one > 0.85 * alone
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        Tool("get_page", "Get a page of a document. Takes at most 20 µs."),
+        Tool("get_page", "Get a page of a document.", aliases=("文",)),
+        Tool("get_page", "Get a page of a document.", source="søk"),
+    ],
+    ids=["unit", "alias", "source"],
+)
+def test_a_stray_letter_of_another_script_exempts_no_tool(
+    tool: Tool, other_background: Any
+) -> None:
+    other_background(Tool("download_file", "Download a file."))
+    plain = Tool("get_page", "Get a page of a document.")
+
+    found, own = (Hybrid().searcher([t]).search("download the file", 1)[0] for t in (tool, plain))
+
+    assert found.score < 1.5 * own.score
 
 
 def test_the_background_of_the_package_belongs_to_its_table_and_its_floor() -> None:

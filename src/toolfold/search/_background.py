@@ -83,7 +83,7 @@ class Background:
             tools: The tools' unit vectors, one a row.
 
         Returns:
-            For each tool the gap of the need that it serves best: below 0 where another kind of
+            For each tool its largest gap over the needs: below 0 where another kind of
             tool would serve better, and 0 where there is no background.
         """
         import numpy as np

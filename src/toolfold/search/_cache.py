@@ -97,7 +97,7 @@ class Cache:
         arrays["checksum"] = _checksum(arrays)
         try:
             with replacing(self._path(snapshot.digests), durable=False) as file:
-                np.savez(file, allow_pickle=False, **arrays)
+                np.savez(file, **arrays)
             for old in self._files()[FILES_AT_MOST:]:
                 old.unlink(missing_ok=True)
         except OSError as error:

@@ -338,7 +338,7 @@ class HybridSearcher:
     ) -> Floats:
         """Return how much nearer each tool is than what is nearest in the background.
 
-        What was read word by word from another language is never as near as the background's own
+        What was read word by word from another script is never as near as the background's own
         words: that speaks against no tool.
         """
         import numpy as np

@@ -64,6 +64,10 @@ FIELD_LENGTH_NORMS = {
 """How much less a word counts in a long field, from 0, not at all, to 1, in proportion: of names
 the long ones are no vaguer, of texts they are."""
 
+FOREIGN_SHARE = 0.4
+"""Of the terms of a tool so many are of another script where it is described in one; a name, a unit
+or an alias in it makes no such tool. What was read of it in English counts as well."""
+
 IN_HEAD, IN_NAME = 2, 4
 """Marks of a term in a tool: it stands elsewhere than in the texts of parameters; in the name."""
 
@@ -166,11 +170,11 @@ class Words:
             self.idf.astype(np.float32)[terms] * tf * np.float32(K1 + 1) / (tf + np.float32(K1))
         )
         telling = np.array([is_telling(term) for term in columns.vocabulary], dtype=bool)
+        own = np.bincount(self._tools, minlength=self.size)
         foreign = np.array([not term.isascii() for term in columns.vocabulary], dtype=bool)
-        self.foreign: NDArray[np.bool_] = (
-            np.bincount(self._tools, weights=foreign[terms], minlength=self.size) > 0
-        )
-        """Of each tool, whether it has words of another script, or with other letters."""
+        of_them = np.bincount(self._tools, weights=foreign[terms], minlength=self.size)
+        self.foreign: NDArray[np.bool_] = of_them > FOREIGN_SHARE * own
+        """Of each tool, whether it is described in a script of its own."""
         in_names = np.where(found.named & telling[terms], self.idf[terms], 0.0)
         self.name_mass = np.maximum(
             np.bincount(self._tools, weights=in_names, minlength=self.size), 1e-6
