@@ -84,7 +84,7 @@ class Cache:
         import numpy as np
 
         columns = snapshot.columns
-        arrays = {
+        arrays: dict[str, Any] = {
             "digests": np.frombuffer(bytes.fromhex("".join(snapshot.digests)), dtype=np.uint8),
             "vocabulary": np.frombuffer("\n".join(columns.vocabulary).encode(), dtype=np.uint8),
             "starts": columns.starts,
