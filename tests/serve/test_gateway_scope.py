@@ -166,7 +166,10 @@ def test_no_notification_or_question_comes_from_what_is_hidden(tmp_path: Path, e
             # Whatever there was to tell comes before this.
             side.speak("open")
             await until(lambda: str(messages).count("tools/list_changed") == 2, 10)
-        return [plain(message) for message in messages]
+        heard = [plain(message) for message in messages]
+        # Whether the roots are asked for once more depends on when the stream was opened.
+        asked = [message for message in heard if message.get("method") == "roots/list"]
+        return [*asked[:1], *(message for message in heard if message not in asked)]
 
     async def main(pair: Twins) -> None:
         for side in (pair.full, pair.twin):
