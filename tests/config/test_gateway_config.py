@@ -435,7 +435,9 @@ secrets = st.text(
     max_size=40,
 ).filter(
     lambda text: (
-        text.strip() == text and text not in f"mcpServers.it.command NAME x {GatewayConfig()!r}"
+        text.strip() == text
+        and text not in f"mcpServers.it.command NAME x {GatewayConfig()!r}"
+        and text not in "write an address with http:// or https://"
     )
 )
 places: Any = st.sampled_from(
