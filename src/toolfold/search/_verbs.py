@@ -6,6 +6,7 @@ nothing but the verb are told apart by it, whichever word of the kind was said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from toolfold.search._text import query_words, raw_words
@@ -36,6 +37,14 @@ _KIND_OF = {verb: kind for kind, verbs in enumerate(_KINDS, 1) for verb in verbs
 KINDS = len(_KINDS)
 """How many kinds there are; they are numbered from 1 on."""
 
+_OPENED = re.compile(
+    r"\bopen (?:up )?(?:an?|another|new) (?:[\w-]+ ){0,2}?"
+    r"(?:pull request|merge request|pr|mr|issue|ticket|case|bug|incident|account|discussion|thread"
+    r"|topic|dispute|claim|poll)\b",
+    re.IGNORECASE,
+)
+"""What is opened by being made. A file is opened to be read, and open issues are there already."""
+
 _LAST = frozenset(
     "add create delete describe edit find get insert list remove search set show update".split()
 )
@@ -43,7 +52,7 @@ _LAST = frozenset(
 
 def kinds_asked(needs: Iterable[str]) -> frozenset[int]:
     """Return the kinds of what is asked for: of the first verb of each need."""
-    found = (_first_kind(need) for need in needs)
+    found = (_KIND_OF["create"] if _OPENED.search(need) else _first_kind(need) for need in needs)
     return frozenset(kind for kind in found if kind)
 
 
