@@ -41,8 +41,8 @@ _IDLE_WORDS = frozenset(
     evening night day weekend bye goodbye later welcome sorry well done work works worked lol haha
     wow hmm hm never mind forget go ahead continue proceed move leave today now bit wrong why mean
     meant thought think
-    one ones other others first second third last next many much more less again same both two
-    three here thing things
+    another one ones other others first second third last next many much more less again same both
+    two three here thing things
     danke merci beaucoup gracias grazie obrigado bitte gut bien das war alles por que
     """.split()
 )
