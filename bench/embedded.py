@@ -19,6 +19,7 @@ from bench.copies import Copies
 from toolfold.search._build import index_arrays
 from toolfold.search._columns import Columns
 from toolfold.search._dense import table
+from toolfold.search._reading import ToolReading
 from toolfold.search._scorer import scorer
 from toolfold.search._sources import SourceMeans
 from toolfold.search._vectors import Vectors
@@ -49,6 +50,8 @@ class _Piece(NamedTuple):
     columns: Columns
     vectors: Any
     """One row of half precision for each tool."""
+    excerpts: Any
+    """One row for each tool."""
 
 
 def read_tools(rows: Sequence[dict[str, Any]]) -> list[Tool]:
@@ -72,8 +75,10 @@ def embedded(size: int, workers: int) -> Embedded:
     vectors = np.concatenate([piece.vectors for piece in pieces]).astype(np.float32)
     order = sorted(range(len(names)), key=digests.__getitem__)
     words = Words(_joined([piece.columns for piece in pieces]))
+    means = SourceMeans(vectors, sources)
+    reading = ToolReading(np.concatenate([piece.excerpts for piece in pieces]))
     searcher = HybridSearcher(
-        words, Vectors(vectors), names, order, table(), scorer(), SourceMeans(vectors, sources)
+        words, Vectors(vectors), names, order, table(), scorer(), means, reading
     )
     return Embedded(searcher, names, words)
 
@@ -85,13 +90,14 @@ def _copies() -> Copies:
 
 def _piece(copy: int, start: int, end: int) -> _Piece:
     tools = read_tools(list(islice(_copies().copy(copy), start, end)))
-    columns, vectors = index_arrays(tools, "off")
+    columns, vectors, excerpts = index_arrays(tools, "off")
     return _Piece(
         [tool.name for tool in tools],
         [tool.source or "" for tool in tools],
         [tool.digest for tool in tools],
         columns,
         vectors.astype(np.float16),
+        excerpts,
     )
 
 

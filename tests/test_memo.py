@@ -13,7 +13,7 @@ from toolfold._memo import Memo
 from toolfold._signature import _SIGNATURES, signature  # pyright: ignore[reportPrivateUsage]
 from toolfold.arguments import _VALIDATORS  # pyright: ignore[reportPrivateUsage]
 from toolfold.catalog import _FORMS  # pyright: ignore[reportPrivateUsage]
-from toolfold.search._dense import _VECTORS  # pyright: ignore[reportPrivateUsage]
+from toolfold.search._dense import _ARRAYS  # pyright: ignore[reportPrivateUsage]
 from toolfold.search._document import _DOCUMENTS  # pyright: ignore[reportPrivateUsage]
 from toolfold.search._pieces import Pieces
 from toolfold.search._text import stem
@@ -82,7 +82,7 @@ def test_vectors_and_lines_of_ever_new_tools_are_kept_by_their_bytes() -> None:
     for n in range(12_000):
         signature(Tool(f"tool_{n}", "", {"properties": {f"p{i}": {} for i in range(9)}}))
 
-    assert 11 * MEBIBYTE < _VECTORS.held <= 12 * MEBIBYTE
+    assert 11 * MEBIBYTE < _ARRAYS.held <= 12 * MEBIBYTE
     assert 3 * MEBIBYTE < _SIGNATURES.held <= 4 * MEBIBYTE
 
 

@@ -15,6 +15,7 @@ from toolfold.demo import demo_catalog
 from toolfold.evaluation import load_corpus, measure
 from toolfold.search import _build as build
 from toolfold.search._cache import Cache
+from toolfold.search._cache import _checksum as checksum  # pyright: ignore[reportPrivateUsage]
 from toolfold.search._clauses import clauses
 from toolfold.search._vectors import LARGE, Vectors, best_places
 from toolfold.search.hybrid import Hybrid
@@ -267,11 +268,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     from toolfold.search import _document as document
 
     calls: list[int] = []
-    own = dense.Table.tool
-    monkeypatch.setattr(
-        dense.Table, "tool", lambda self, texts: calls.append(1) or own(self, texts)
-    )
-    for module, name in ((dense, "_VECTORS"), (document, "_DOCUMENTS")):
+    own = dense.Table.cut
+    monkeypatch.setattr(dense.Table, "cut", lambda self, texts: calls.append(1) or own(self, texts))
+    for module, name in ((dense, "_ARRAYS"), (document, "_DOCUMENTS")):
         getattr(module, name).clear()
     yield calls
 
@@ -280,7 +279,7 @@ def forget() -> None:
     from toolfold.search import _dense as dense
     from toolfold.search import _document as document
 
-    dense._VECTORS.clear()  # pyright: ignore[reportPrivateUsage]
+    dense._ARRAYS.clear()  # pyright: ignore[reportPrivateUsage]
     document._DOCUMENTS.clear()  # pyright: ignore[reportPrivateUsage]
 
 
@@ -293,8 +292,9 @@ def test_a_large_list_is_kept_and_taken_from_the_cache(tmp_path: Path, made: lis
     again = build.index_arrays(tools, str(tmp_path))
 
     assert made == []
-    assert (first[1] == again[1]).all()
-    assert first[0].vocabulary == again[0].vocabulary
+    assert (first.vectors == again.vectors).all()
+    assert (first.excerpts == again.excerpts).all()
+    assert first.columns.vocabulary == again.columns.vocabulary
 
 
 def test_a_changed_tool_alone_is_made_again(tmp_path: Path, made: list[int]) -> None:
@@ -302,7 +302,7 @@ def test_a_changed_tool_alone_is_made_again(tmp_path: Path, made: list[int]) -> 
     forget()
     made.clear()
 
-    columns, _ = build.index_arrays(letters(1_000, changed=7), str(tmp_path))
+    columns = build.index_arrays(letters(1_000, changed=7), str(tmp_path)).columns
 
     assert len(made) == 1
     assert (
@@ -316,7 +316,7 @@ def test_in_a_list_larger_than_the_memos_a_changed_tool_alone_is_made_again(
     from toolfold.search import _dense as dense
     from toolfold.search import _document as document
 
-    monkeypatch.setattr(dense, "_VECTORS", Memo[str, object](10))
+    monkeypatch.setattr(dense, "_ARRAYS", Memo[str, object](10))
     monkeypatch.setattr(document, "_DOCUMENTS", Memo[str, object](10))
     build.index_arrays(letters(1_000), str(tmp_path))
     made.clear()
@@ -332,7 +332,11 @@ def test_a_small_list_is_not_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "foreign", "text", "out of range"])
+@pytest.mark.parametrize(
+    "damage",
+    ["cut", "flipped", "empty", "foreign", "text", "terms out of range", "pieces out of range",
+     "ends out of range", "ends backwards", "no excerpts"],
+)  # fmt: skip
 def test_a_damaged_file_is_made_again_and_never_trusted(
     tmp_path: Path, made: list[int], damage: str
 ) -> None:
@@ -355,10 +359,20 @@ def test_a_damaged_file_is_made_again_and_never_trusted(
         case _:
             with np.load(file) as arrays:
                 own = dict(arrays)
-            if damage == "foreign":
-                own["digests"] = own["digests"][::-1]
-            else:
-                own["terms"] = own["terms"] + 1_000_000
+            match damage:
+                case "foreign":
+                    own["digests"] = own["digests"][::-1]
+                case "terms out of range":
+                    own["terms"] = own["terms"] + 1_000_000
+                case "pieces out of range":
+                    own["excerpts"][500, -1] = 65_535
+                case "ends out of range":
+                    own["excerpts"][500, 4] = 60
+                case "ends backwards":
+                    own["excerpts"][500, 0] = 44
+                case _:
+                    del own["excerpts"]
+            own["checksum"] = checksum({k: v for k, v in own.items() if k != "checksum"})
             with file.open("wb") as out:
                 np.savez(out, **own)
     forget()
@@ -367,17 +381,18 @@ def test_a_damaged_file_is_made_again_and_never_trusted(
     again = build.index_arrays(tools, str(tmp_path))
 
     assert len(made) == 1_000
-    assert (expected[1] == again[1]).all()
-    assert (expected[0].terms == again[0].terms).all()
+    assert (expected.vectors == again.vectors).all()
+    assert (expected.excerpts == again.excerpts).all()
+    assert (expected.columns.terms == again.columns.terms).all()
 
 
 def test_a_folder_that_cannot_be_written_to_stops_nothing(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way", encoding="utf-8")
 
-    columns, vectors = build.index_arrays(letters(1_000), str(blocked / "cache"))
+    columns, vectors, excerpts = build.index_arrays(letters(1_000), str(blocked / "cache"))
 
-    assert columns.size == len(vectors) == 1_000
+    assert columns.size == len(vectors) == len(excerpts) == 1_000
 
 
 def test_old_files_leave_the_folder(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Tools that are elsewhere: what an engine proposed is ranked as a search over all would have."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,10 +94,26 @@ def test_some_tools_proposed_are_ranked_as_among_all(query: str) -> None:
 
 @given(st.text(max_size=40), st.text(max_size=200))
 @settings(max_examples=50)
-def test_a_packed_document_is_the_document(name: str, description: str) -> None:
+def test_what_was_packed_is_what_is_unpacked(name: str, description: str) -> None:
     [entry] = entries([Tool(name="x" + name.replace("\n", ""), description=description)])
 
-    assert ToolEntry.unpacked(entry.packed(), len(entry.document.terms)) == entry.document
+    document, excerpt = ToolEntry.unpacked(entry.packed(), len(entry.document.terms))
+
+    assert document == entry.document
+    assert excerpt is not None and (excerpt == entry.excerpt).all()
+
+
+def test_what_an_earlier_version_packed_is_searched_and_not_read() -> None:
+    old = [replace(entry, excerpt=None) for entry in ENTRIES]
+    document, excerpt = ToolEntry.unpacked(old[0].packed(), len(old[0].document.terms))
+    assert (document, excerpt) == (old[0].document, None)
+
+    query = "open an issue about the flaky test"
+    found = matches(query, old, whole(old, query), 5)
+    beside = matches(query, [*ENTRIES[1:], old[0]], whole(ENTRIES, query), 5)
+
+    assert found[0].score > 0.5
+    assert len(beside) == 5
 
 
 def test_nothing_proposed_is_nothing_found() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolfold.search._cache import CACHED_FROM, Cache, Snapshot, cache_folder
 from toolfold.search._columns import Columns, columns_of
-from toolfold.search._dense import table, tool_vectors
+from toolfold.search._dense import ToolArrays, table, tool_arrays
 from toolfold.search._document import READ_TOGETHER, Document, document
 from toolfold.tool import Tool
 
@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["index_arrays"]
+__all__ = ["IndexArrays", "index_arrays"]
 
 
-def index_arrays(tools: Sequence[Tool], cache: str) -> tuple[Columns, NDArray[np.float32]]:
-    """Return the words and the vectors of tools.
+class IndexArrays(NamedTuple):
+    """What an index of a list of tools is made of."""
+
+    columns: Columns
+    """Their words."""
+    vectors: NDArray[np.float32]
+    excerpts: NDArray[np.uint16]
+    """What is read of each together with a request."""
+
+
+def index_arrays(tools: Sequence[Tool], cache: str) -> IndexArrays:
+    """Return the words, the vectors and the excerpts of tools.
 
     Args:
         tools: The tools.
@@ -29,16 +39,17 @@ def index_arrays(tools: Sequence[Tool], cache: str) -> tuple[Columns, NDArray[np
 
     folder = cache_folder(cache) if len(tools) >= CACHED_FROM else None
     if folder is None:
-        columns, vectors = _made(tools)
-        return columns, vectors.astype(np.float32)
+        columns, (vectors, excerpts) = _made(tools)
+        return IndexArrays(columns, vectors.astype(np.float32), excerpts)
     kept = Cache(folder, table().version)
     digests = tuple(tool.digest for tool in tools)
     snapshot = kept.load(digests)
     if snapshot is None:
-        columns, vectors = _made(tools, _known(kept.newest(), frozenset(digests)))
-        snapshot = Snapshot(digests, columns, vectors)
+        columns, arrays = _made(tools, _known(kept.newest(), frozenset(digests)))
+        snapshot = Snapshot(digests, columns, *arrays)
         kept.save(snapshot)
-    return snapshot.columns, snapshot.vectors.astype(np.float32)
+    vectors = snapshot.vectors.astype(np.float32)
+    return IndexArrays(snapshot.columns, vectors, snapshot.excerpts)
 
 
 class _Known(NamedTuple):
@@ -49,23 +60,23 @@ class _Known(NamedTuple):
     """
 
     documents: Mapping[str, Document]
-    vectors: Mapping[str, NDArray[np.float16]]
+    arrays: Mapping[str, tuple[NDArray[np.float16], NDArray[np.uint16]]]
+    """Vectors and excerpts."""
 
 
-def _made(
-    tools: Sequence[Tool], known: _Known | None = None
-) -> tuple[Columns, NDArray[np.float16]]:
+def _made(tools: Sequence[Tool], known: _Known | None = None) -> tuple[Columns, ToolArrays]:
     import numpy as np
 
-    documents, vectors = known or _Known({}, {})
+    documents, arrays = known or _Known({}, {})
     own: list[Document] = []
-    rows: list[NDArray[np.float16]] = []
+    parts: list[ToolArrays] = []
     # A text in another language is read once for its words and its vector, if both are made soon.
     for start in range(0, max(len(tools), 1), READ_TOGETHER):
         some = tools[start : start + READ_TOGETHER]
         own += [documents.get(tool.digest) or document(tool) for tool in some]
-        rows.append(tool_vectors(some, vectors))
-    return columns_of(own), np.concatenate(rows)
+        parts.append(tool_arrays(some, arrays))
+    joined = (np.concatenate(rows) for rows in zip(*parts, strict=True))
+    return columns_of(own), ToolArrays(*joined)
 
 
 def _known(snapshot: Snapshot | None, wanted: frozenset[str]) -> _Known | None:
@@ -78,5 +89,5 @@ def _known(snapshot: Snapshot | None, wanted: frozenset[str]) -> _Known | None:
     documents = snapshot.columns.documents()
     return _Known(
         {digest: documents[i] for digest, i in same},
-        {digest: snapshot.vectors[i] for digest, i in same},
+        {digest: (snapshot.vectors[i], snapshot.excerpts[i]) for digest, i in same},
     )

@@ -1,4 +1,4 @@
-"""Words and vectors of large lists of tools, kept in a folder between runs.
+"""Words, vectors and excerpts of large lists of tools, kept in a folder between runs.
 
 A file is named for the content it was made of and the model that made it, and is only
 used where the digests in it are those asked for. A file that is damaged, foreign or
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toolfold._files import replacing
 from toolfold.search import (
     _document,
+    _excerpts,
     _han,
     _hangul,
     _lexicon,
@@ -28,7 +29,9 @@ from toolfold.search import (
     _unspaced,
 )
 from toolfold.search._columns import Columns
+from toolfold.search._dense import table
 from toolfold.search._document import FIELDS
+from toolfold.search._excerpts import check_excerpts
 from toolfold.search._lexicon import LEXICON
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ CACHED_FROM = 1_000
 FILES_AT_MOST = 8
 """How many files stay in the folder. The oldest leave first."""
 
-_WORD_MAKERS = (_text, _document, _pieces, _lexicon, _han, _hangul, _longest, _unspaced)
+_WORD_MAKERS = (_text, _document, _excerpts, _pieces, _lexicon, _han, _hangul, _longest, _unspaced)
 """What makes the words of a tool."""
 
 _log = logging.getLogger(__name__)
@@ -55,6 +58,7 @@ class Snapshot(NamedTuple):
     digests: tuple[str, ...]
     columns: Columns
     vectors: NDArray[np.float16]
+    excerpts: NDArray[np.uint16]
 
 
 class Cache:
@@ -93,6 +97,7 @@ class Cache:
             "counts": columns.counts,
             "lengths": columns.lengths,
             "vectors": snapshot.vectors,
+            "excerpts": snapshot.excerpts,
         }
         arrays["checksum"] = _checksum(arrays)
         try:
@@ -135,13 +140,14 @@ class Cache:
                     lengths=arrays["lengths"],
                 )
                 digests = arrays["digests"].tobytes().hex()
-                vectors = arrays["vectors"]
+                vectors, excerpts = arrays["vectors"], arrays["excerpts"]
             keys = tuple(digests[i : i + 40] for i in range(0, len(digests), 40))
             _check(columns, keys, vectors)
+            check_excerpts(excerpts, len(keys), table().pieces)
         except Exception as error:  # whatever a damaged file makes numpy raise
             _log.info("%s is damaged (%s) and is made again", path.name, type(error).__name__)
             return None
-        return Snapshot(keys, columns, vectors)
+        return Snapshot(keys, columns, vectors, excerpts)
 
 
 def _check(columns: Columns, digests: Sequence[str], vectors: NDArray[np.float16]) -> None:

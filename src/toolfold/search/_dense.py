@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolfold._memo import Memo
+from toolfold.search._attention import times
 from toolfold.search._background import Background
 from toolfold.search._document import english_fields
 from toolfold.search._each_word import WordVectors
+from toolfold.search._excerpts import EXCERPT_SIZE, excerpt
 from toolfold.search._pieces import Pieces, lead
 from toolfold.tool import Tool
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WEIGHTS", "Table", "table", "texts_of", "tool_vectors"]
+__all__ = ["WEIGHTS", "Table", "ToolArrays", "table", "texts_of", "tool_arrays", "tool_vectors"]
 
 WEIGHTS = Path(__file__).with_name("weights")
 """The folder of the trained weights, inside the package."""
@@ -50,6 +52,7 @@ class Table:
 
         self._folder = folder
         self._background: Background | None = None
+        self._measures: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
         with np.load(folder / "table.npz", allow_pickle=False) as arrays:
             self._vectors = arrays["vectors"]
             self._scales = arrays["scale"].astype(np.float32)
@@ -57,6 +60,7 @@ class Table:
             self._doc_mass = arrays["doc_weight"].astype(np.float32)
             self._query_weights = arrays["query_weight"].astype(np.float32) * self._scales
             self._query_mass = np.abs(self._query_weights)
+            self._query_raw = arrays["query_weight"].astype(np.float32)
             self._gain = arrays["gain"].astype(np.float32)
             self._power = arrays["power"].astype(np.float32)
             self.version = str(arrays["version"])
@@ -78,6 +82,11 @@ class Table:
         """The length of a vector."""
         return self._vectors.shape[1]
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are."""
+        return len(self._vectors)
+
     def has_word(self, word: str) -> bool:
         """Whether a lower-case word has a row of its own."""
         return word in self._pieces.row
@@ -89,6 +98,47 @@ class Table:
             return _UNKNOWN_WEIGHT
         vector = self._vectors[row].astype(self._query_mass.dtype)
         return float(self._query_mass[row]) * sqrt(float(vector @ vector))
+
+    def rows(self, text: str, limit: int) -> list[int]:
+        """Return the rows of a text's pieces, at most `limit` of them."""
+        return self._pieces.rows(text, limit)
+
+    def units(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the unit vectors of pieces, one a row."""
+        import numpy as np
+
+        vectors = self._vectors.take(rows, axis=0).astype(np.float32)
+        vectors *= self._measured()[0].take(rows)[:, None]
+        return vectors
+
+    def extras(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return how long the vectors of pieces are, and what they weigh in requests and tools.
+
+        Returns:
+            Logarithms, three a piece, each of mean 0 and deviation 1 over the table.
+        """
+        return self._measured()[1].take(rows, axis=0)
+
+    def cosines(self, units: NDArray[np.float32], rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return how near pieces are to some unit vectors: a row a vector, a column a piece."""
+        import numpy as np
+
+        found = times(self._vectors.take(rows, axis=0).astype(np.float32), units.T).T
+        found *= self._measured()[0].take(rows)
+        return found
+
+    def _measured(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return one over the length of each vector, and the extras of each piece."""
+        import numpy as np
+
+        if self._measures is None:
+            squares = np.einsum("ij,ij->i", self._vectors, self._vectors, dtype=np.float32)
+            lengths = np.sqrt(squares)
+            sizes = (lengths * self._scales, self._query_raw, self._doc_mass)
+            extras = np.log(np.stack(sizes, axis=1) + np.float32(1e-4))
+            extras = (extras - extras.mean(axis=0)) / extras.std(axis=0)
+            self._measures = 1 / np.maximum(lengths, np.float32(1)), extras
+        return self._measures
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector of a request; zero where no word of it is known."""
@@ -135,16 +185,23 @@ class Table:
         out[filled] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
         return out
 
+    def cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the rows of a tool's pieces, given its field texts, field by field."""
+        both = zip(texts, _FIELD_LIMITS, strict=True)
+        return [self._pieces.rows(text, limit) if text else [] for text, limit in both]
+
     def tool(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the unit vector of a tool, given its field texts."""
+        return self.of_pieces(self.cut(texts))
+
+    def of_pieces(self, fields: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Return the unit vector of a tool, given the rows of its pieces, field by field."""
         import numpy as np
 
         rows: list[int] = []
         shares: list[NDArray[np.float32]] = []
-        for text, limit, gain, power in zip(
-            texts, _FIELD_LIMITS, self._gain.tolist(), self._power.tolist(), strict=True
-        ):
-            own = self._pieces.rows(text, limit) if text else []
+        gains, powers = self._gain.tolist(), self._power.tolist()
+        for own, gain, power in zip(fields, gains, powers, strict=True):
             if own:
                 mass = float(self._doc_mass[own].sum()) + 1e-3
                 shares.append(self._doc_weights[own] * np.float32(gain / mass**power))
@@ -161,36 +218,50 @@ def table() -> Table:
     return Table()
 
 
-_ENTRY_BYTES = 300
+class ToolArrays(NamedTuple):
+    """What the table makes of tools, one row a tool."""
+
+    vectors: NDArray[np.float16]
+    excerpts: NDArray[np.uint16]
+    """What is read of each together with a request."""
+
+
+_ENTRY_BYTES = 400
 """What an entry of the memo takes beside its vector, nearly."""
 
-_VECTORS: Memo[str, Any] = Memo(
-    65_536, room=12 * 1024 * 1024, size=lambda vector: vector.nbytes + _ENTRY_BYTES
+_Made = tuple["NDArray[np.float16]", "NDArray[np.uint16]"]
+
+_ARRAYS: Memo[str, _Made] = Memo(
+    65_536, room=12 * 1024 * 1024, size=lambda made: made[0].nbytes + made[1].nbytes + _ENTRY_BYTES
 )
 
 
-def tool_vectors(
-    tools: Sequence[Tool], known: Mapping[str, NDArray[np.float16]] | None = None
-) -> NDArray[np.float16]:
-    """Return the vectors of tools, one a row; each is made once per content.
+def tool_arrays(tools: Sequence[Tool], known: Mapping[str, _Made] | None = None) -> ToolArrays:
+    """Return the vectors and excerpts of tools; each is made once per content.
 
     Args:
         tools: The tools.
-        known: Vectors that were made before, by the digests of their tools.
+        known: What was made before, by the digests of the tools.
     """
     import numpy as np
 
     own = table()
     before = known or {}
-    out = np.empty((len(tools), own.dimensions), dtype=np.float16)
+    vectors = np.empty((len(tools), own.dimensions), dtype=np.float16)
+    excerpts = np.empty((len(tools), EXCERPT_SIZE), dtype=np.uint16)
     for i, tool in enumerate(tools):
-        found = before.get(tool.digest)
+        found = before.get(tool.digest) or _ARRAYS.get(tool.digest)
         if found is None:
-            found = _VECTORS.get(tool.digest)
-        if found is None:
-            found = _VECTORS.put(tool.digest, own.tool(texts_of(tool)).astype(np.float16))
-        out[i] = found
-    return out
+            fields = own.cut(texts_of(tool))
+            made = own.of_pieces(fields).astype(np.float16), excerpt(fields)
+            found = _ARRAYS.put(tool.digest, made)
+        vectors[i], excerpts[i] = found
+    return ToolArrays(vectors, excerpts)
+
+
+def tool_vectors(tools: Sequence[Tool]) -> NDArray[np.float16]:
+    """Return the vectors of tools, one a row; each is made once per content."""
+    return tool_arrays(tools).vectors
 
 
 def texts_of(tool: Tool) -> tuple[str, ...]:

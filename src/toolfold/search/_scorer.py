@@ -1,6 +1,7 @@
-"""What the evidence for a candidate is worth: a small network and two logistics, all trained.
+"""What the evidence for a candidate is worth: a small network and logistics, all trained.
 
-One logistic judges sentences, one keywords: what speaks for a hit is not the same in both.
+One logistic judges sentences, one keywords: what speaks for a hit is not the same in both. Where
+the best candidates were read, two others judge by what that says.
 The weights are in `weights/scorer.json`; the training is in `training/`.
 """
 
@@ -23,11 +24,16 @@ __all__ = [
     "FEATURES",
     "KEYWORDS",
     "NAME_SHARE",
+    "NEEDS",
     "OF_THE_BEST",
     "Scorer",
     "floor_features",
     "floor_logits",
+    "judged",
     "judged_as_keywords",
+    "probability",
+    "read_features",
+    "read_logit",
     "scorer",
 ]
 
@@ -65,6 +71,10 @@ GAP = 0.2
 """By so much another kind of tool is clearly nearer, or the hit is; beyond it little more is said:
 a hit far nearer than all of the background may still do another thing with the same subject."""
 
+LIFT = 0.4, 1.0
+"""By so much reading raises the floor's logit at most, of sentences and of keywords. One that says
+nothing of any tool ("what number did it get?") may be read as anything."""
+
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
@@ -79,12 +89,15 @@ OF_THE_BEST = (
 )  # fmt: skip
 """The evidence of the best candidate that the floor looks at: its first inputs."""
 _OF_THE_BEST = [_COLUMN[name] for name in OF_THE_BEST]
+NEEDS = _COLUMN["clauses"]
+"""The column that says how many needs a request has."""
+_KEYWORDS = _COLUMN["keywords"]
 KEYWORDS = OF_THE_BEST.index("keywords")
 """The floor's input that says how far a request is keywords."""
 
 
 class Scorer:
-    """One hidden layer over `FEATURES`, and the logistics of the floor.
+    """One hidden layer over `FEATURES`, the logistics of the floor, and those of what was read.
 
     Args:
         weights: As read from JSON.
@@ -104,6 +117,7 @@ class Scorer:
         self._w2, self._floor = array("w2"), array("floor")
         self._linear = array("linear") / deviation
         self._constant = -float(mean @ self._linear)
+        self._read = array("read")
 
     def scores(self, features: Floats) -> Floats:
         """Return the score of each candidate."""
@@ -112,12 +126,19 @@ class Scorer:
         hidden = np.tanh(features @ self._w1 + self._b1)
         return hidden @ self._w2 + (features @ self._linear + self._constant)
 
-    def probability(self, features: Floats, scores: Floats) -> float:
-        """Return the probability that the best candidate serves the request."""
-        x = floor_features(features, scores)
-        logit = float(floor_logits(self._floor, x))
-        logit = min(logit, SURE_FROM + SURER * (logit - SURE_FROM))
-        return 1 / (1 + exp(-min(max(logit, -LOGIT_BOUND), LOGIT_BOUND)))
+    def floor_logit(self, features: Floats, scores: Floats) -> float:
+        """Return the logit that the best candidate serves the request."""
+        return float(floor_logits(self._floor, floor_features(features, scores)))
+
+    def read_logit(self, logit: float, features: Floats, read: Floats) -> float:
+        """Return the same after the best candidates were read.
+
+        Args:
+            logit: The floor's without.
+            features: What speaks for the candidates.
+            read: The logits of what was read, in the order that they led to.
+        """
+        return read_logit(self._read, logit, features, read)
 
 
 def floor_features(features: Floats, scores: Floats) -> Floats:
@@ -131,8 +152,7 @@ def floor_features(features: Floats, scores: Floats) -> Floats:
     next_behind = best - float(ordered[min(1, len(ordered) - 1)])
     coverage, cosine = row[_COLUMN["coverage"]], row[_COLUMN["cosine"]]
     size, gap = row[_COLUMN["size"]], row[_COLUMN["background_gap"]]
-    # Among few tools little nearness tells much: what stands out there need not be near.
-    few = FEW_TOOLS / (FEW_TOOLS + 10 ** (SIZE_DECADES * size))
+    few = _few(size)
     picked = [row[column] for column in _OF_THE_BEST]
     rest = (
         best / SCORES, ahead / SCORES, min(next_behind / SCORES, 1.0),
@@ -157,9 +177,66 @@ def floor_logits(floor: NDArray[Any], x: NDArray[Any]) -> Any:
         floor: The coefficients for sentences and those for keywords, each with its constant last.
         x: The inputs.
     """
-    both = x @ floor[:, :-1].T + floor[:, -1]
-    keywords = judged_as_keywords(x[..., KEYWORDS])
-    return (1 - keywords) * both[..., 0] + keywords * both[..., 1]
+    return judged(floor, x, x[..., KEYWORDS])
+
+
+def read_features(logit: float, features: Floats, read: Floats) -> Floats:
+    """Say in a few numbers what was read of the best candidates: what the logistics for it see.
+
+    Args:
+        logit: The floor's without.
+        features: What speaks for the candidates.
+        read: The logits of what was read, in the order that they led to.
+    """
+    import numpy as np
+
+    first, best = float(read[0]), float(read.max())
+    size = float(features[0, _COLUMN["size"]])
+    few, alone = _few(size), 1 / max(10 ** (SIZE_DECADES * size) - 1, 1)
+    x = (logit, first, best, few, few * first, few * logit, alone)
+    return np.array(x, dtype=np.float32)
+
+
+def read_logit(logistics: NDArray[Any], logit: float, features: Floats, read: Floats) -> float:
+    """Return the logit that the best candidate serves the request, after some were read.
+
+    Args:
+        logistics: For sentences and for keywords.
+        logit: The floor's without.
+        features: What speaks for the candidates.
+        read: The logits of what was read, in the order that they led to.
+    """
+    keywords = features[0, _KEYWORDS]
+    own = float(judged(logistics, read_features(logit, features, read), keywords))
+    share = float(judged_as_keywords(keywords))
+    return min(own, logit + (1 - share) * LIFT[0] + share * LIFT[1])
+
+
+def judged(logistics: NDArray[Any], x: NDArray[Any], keywords: Any) -> Any:
+    """Return the logit of each row of inputs, or of the only one.
+
+    Args:
+        logistics: The coefficients for sentences and for keywords, each with its constant last.
+        x: The inputs.
+        keywords: How far each request is keywords.
+    """
+    both = x @ logistics[:, :-1].T + logistics[:, -1]
+    share = judged_as_keywords(keywords)
+    return (1 - share) * both[..., 0] + share * both[..., 1]
+
+
+def _few(size: float) -> float:
+    """Return how far a catalog is one of few tools, by the evidence of its size.
+
+    Among few tools little nearness tells much: what stands out there need not be near.
+    """
+    return FEW_TOOLS / (FEW_TOOLS + 10 ** (SIZE_DECADES * size))
+
+
+def probability(logit: float) -> float:
+    """Return the probability that the first hit serves, by the logit that the request is served."""
+    logit = min(logit, SURE_FROM + SURER * (logit - SURE_FROM))
+    return 1 / (1 + exp(-min(max(logit, -LOGIT_BOUND), LOGIT_BOUND)))
 
 
 def judged_as_keywords(keywords: Any) -> Any:

@@ -3,7 +3,8 @@
 Words and vectors each propose candidates, for the whole request and for each need in it.
 What speaks for a candidate is a row of numbers; a small network, trained on many
 catalogs, turns it into a score, and two logistics, one for sentences and one for keywords,
-turn the best rows into the probability that any tool serves the request at all.
+turn the best rows into the probability that any tool serves the request at all. Where that
+leaves it open, the first few are read together with the request.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from toolfold.search._clauses import clauses
 from toolfold.search._dense import table
 from toolfold.search._each_word import EachWord, WordEmbedder
 from toolfold.search._lexicon import readings
-from toolfold.search._scorer import FEATURES, NAME_SHARE, SIZE_DECADES, Scorer, scorer
+from toolfold.search._reading import ToolReading, count_read, in_order, is_unclear
+from toolfold.search._scorer import (
+    FEATURES,
+    NAME_SHARE,
+    NEEDS,
+    SIZE_DECADES,
+    Scorer,
+    probability,
+    scorer,
+)
 from toolfold.search._sources import SourceEvidence, SourceMeans
 from toolfold.search._spelling import Spelling
 from toolfold.search._text import is_telling, query_words, stem
@@ -97,7 +107,7 @@ class Hybrid:
 
     def searcher(self, tools: Sequence[Tool]) -> HybridSearcher:
         """Return a searcher over the tools."""
-        columns, vectors = index_arrays(tools, self.cache)
+        columns, vectors, excerpts = index_arrays(tools, self.cache)
         order = sorted(range(len(tools)), key=lambda i: tools[i].digest)
         return HybridSearcher(
             Words(columns),
@@ -107,6 +117,7 @@ class Hybrid:
             table(),
             scorer(),
             SourceMeans(vectors, [tool.source or "" for tool in tools]),
+            ToolReading(excerpts),
         )
 
 
@@ -151,6 +162,7 @@ class HybridSearcher:
         model: Embeds requests.
         scorer: What the evidence is worth.
         sources: Where the tools come from.
+        reading: Reads the first few tools where it is not clear without; without it none is read.
     """
 
     def __init__(
@@ -162,6 +174,7 @@ class HybridSearcher:
         model: Embedder,
         scorer: Scorer,
         sources: SourceEvidence,
+        reading: ToolReading | None = None,
     ) -> None:
         import numpy as np
 
@@ -170,6 +183,7 @@ class HybridSearcher:
         self._spelling = Spelling(words.holds, model.has_word)
         self._scorer = scorer
         self._sources = sources
+        self._reading = reading
         self._each_word = EachWord(model, names)
         self._unmet = Unmet(words, model.weight, sources)
         self._names = names
@@ -204,14 +218,25 @@ class HybridSearcher:
         import numpy as np
 
         evidence = self.evidence(query, is_said)
-        scores = self._scorer.scores(evidence.features)
-        chance = self._scorer.probability(evidence.features, scores)
-        order = np.lexsort((evidence.places, -scores))[:limit]
-        if self._is_literal(query, evidence):
-            chance = max(chance, LITERAL_CHANCE)
-        best, *others = scores[order].tolist()
+        places, features = evidence
+        scores = self._scorer.scores(features)
+        order = np.lexsort((places, -scores))
+        ladder = scores[order]
+        logit = self._scorer.floor_logit(features, scores)
+        is_literal = self._is_literal(query, evidence)
+        several = float(features[0, NEEDS]) * CLAUSES > 1
+        is_open = not is_literal and is_unclear(ladder, logit, has_several_needs=several)
+        if self._reading is not None and is_open:
+            first = order[: count_read(ladder)]
+            read = self._reading.logits(query, places[first])
+            anew = in_order(ladder[: len(first)], read)
+            order[: len(first)] = first[anew]
+            logit = self._scorer.read_logit(logit, features, read[anew])
+        chance = max(probability(logit), LITERAL_CHANCE if is_literal else 0.0)
+        # What is read changes who stands where, not how far the places are apart.
+        best, *others = ladder[:limit].tolist()
         chances = [chance, *(chance * exp(score - best) for score in others)]
-        found = list(map(Match, evidence.places[order].tolist(), chances))
+        found = list(map(Match, places[order[:limit]].tolist(), chances))
         return self._with_letters(query, found)[:limit]
 
     def explain(self, query: str, position: int) -> str:

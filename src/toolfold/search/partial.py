@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from toolfold.search._clauses import clauses
 from toolfold.search._columns import Columns, columns_of
-from toolfold.search._dense import table, tool_vectors
+from toolfold.search._dense import table, tool_arrays
 from toolfold.search._document import FIELDS, Document, document
 from toolfold.search._lexicon import readings
+from toolfold.search._reading import ToolReading
 from toolfold.search._scorer import scorer
 from toolfold.search._sources import SOURCES_AT_MOST
 from toolfold.search._spelling import Spelling
@@ -57,6 +58,8 @@ FIELD_COUNT = len(FIELDS)
 """How many fields of a tool are counted apart."""
 
 _SEPARATOR = "\n"
+_PACKED_AS = 2
+"""Which form entries are packed in: the second has excerpts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +72,23 @@ class ToolEntry:
     digest: str
     document: Document
     vector: NDArray[np.float16]
+    excerpt: NDArray[np.uint16] | None
+    """What is read of it together with a request; none where it was kept by an earlier version."""
 
     def packed(self) -> bytes:
-        """Return the document as bytes, from which `unpacked` makes it again."""
+        """Return document and excerpt as bytes, from which `unpacked` makes them again."""
         import numpy as np
 
         lengths = np.array(self.document.lengths, dtype="<u4").tobytes()
         words = _SEPARATOR.join(self.document.terms).encode()
-        return lengths + self.document.fields + self.document.counts + words
+        document = lengths + self.document.fields + self.document.counts + words
+        if self.excerpt is None:
+            return document
+        return document + _SEPARATOR.encode() + self.excerpt.astype("<u2").tobytes()
 
     @staticmethod
-    def unpacked(content: bytes, count: int) -> Document:
-        """Return the document that was packed.
+    def unpacked(content: bytes, count: int) -> tuple[Document, NDArray[np.uint16] | None]:
+        """Return the document and the excerpt that were packed.
 
         Args:
             content: The bytes.
@@ -90,13 +98,15 @@ class ToolEntry:
 
         start = 4 * len(FIELDS)
         fields, counts = start + count, start + 2 * count
-        words = content[counts:].decode()
-        return Document(
-            tuple(words.split(_SEPARATOR)) if count else (),
+        words = content[counts:].split(_SEPARATOR.encode(), max(count, 1))
+        document = Document(
+            tuple(word.decode() for word in words[:count]),
             content[start:fields],
             content[fields:counts],
             tuple(np.frombuffer(content[:start], dtype="<u4").tolist()),
         )
+        packed = words[max(count, 1) :]
+        return document, np.frombuffer(packed[0], dtype="<u2") if packed else None
 
 
 class AskedText(NamedTuple):
@@ -139,7 +149,7 @@ class AllTools:
 
 def version() -> str:
     """Return what entries were made by: those of another version say something else."""
-    return table().version
+    return f"{table().version}-{_PACKED_AS}"
 
 
 def dimensions() -> int:
@@ -149,10 +159,10 @@ def dimensions() -> int:
 
 def entries(tools: Sequence[Tool]) -> list[ToolEntry]:
     """Return the entries of tools."""
-    both = zip(tools, tool_vectors(tools, {}), strict=True)
+    rows = zip(tools, *tool_arrays(tools), strict=True)
     return [
-        ToolEntry(tool.name, tool.source or "", tool.digest, document(tool), vector)
-        for tool, vector in both
+        ToolEntry(tool.name, tool.source or "", tool.digest, document(tool), vector, excerpt)
+        for tool, vector, excerpt in rows
     ]
 
 
@@ -222,6 +232,7 @@ def _searcher(proposed: Sequence[ToolEntry], whole: AllTools) -> HybridSearcher:
 
     columns: Columns = columns_of([entry.document for entry in proposed])
     vectors = np.stack([entry.vector for entry in proposed]).astype(np.float32)
+    excerpts = [entry.excerpt for entry in proposed if entry.excerpt is not None]
     return HybridSearcher(
         Words(columns, whole.words),
         Vectors(vectors, whole.spread),
@@ -230,6 +241,8 @@ def _searcher(proposed: Sequence[ToolEntry], whole: AllTools) -> HybridSearcher:
         table(),
         scorer(),
         _ProposedSources(whole, [entry.source for entry in proposed]),
+        # What an earlier version kept cannot be read, and beside it nothing is.
+        None if len(excerpts) < len(proposed) else ToolReading(np.stack(excerpts)),
     )
 
 

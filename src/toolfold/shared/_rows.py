@@ -196,5 +196,6 @@ def entry_of(
     import numpy as np
 
     found = vector.to_numpy() if hasattr(vector, "to_numpy") else vector
-    document = ToolEntry.unpacked(packed, count)
-    return ToolEntry(name, source, digest, document, np.asarray(found, dtype=np.float16))
+    document, excerpt = ToolEntry.unpacked(packed, count)
+    own = np.asarray(found, dtype=np.float16)
+    return ToolEntry(name, source, digest, document, own, excerpt)
