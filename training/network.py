@@ -27,6 +27,8 @@ class Case(NamedTuple):
     wanted: int
     source: str = ""
     """Who wrote the request, for leaving sources out."""
+    read: Array | None = None
+    """What the reader says of each candidate, nothing (`nan`) of those far behind."""
 
 
 class Padded(NamedTuple):

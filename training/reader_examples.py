@@ -1,0 +1,143 @@
+"""What the reader and its teacher are shown: requests, each with a tool that serves it and others.
+
+The others are those that `reader_data.py` names, those that the table confuses with the request
+(among all tools, and among some, as if there were fewer), and now and then any tool at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from reader_table import Table, cut, read_of
+
+GROUP = 8
+"""So many tools are shown with a request."""
+
+GOLD, AGAINST = 6, 16
+"""Of the tools that serve a request, and of those that are named as others, so many are kept."""
+
+MINED = ((20, 1.0), (14, 0.03), (8, 0.003))
+"""How many tools are taken that the table has first, and of which share of all tools."""
+
+TWIN = 0.9
+"""A tool that is nearer than this to one that serves a request is taken for one that may."""
+
+
+class Examples:
+    """Requests and tools, and which of them are shown together.
+
+    Args:
+        raw: What `reader_data.py` wrote.
+        table: The package's.
+    """
+
+    def __init__(self, raw: dict[str, Any], table: Table) -> None:
+        device = self.device = table.device
+        self.queries: list[str] = raw["queries"]
+        self.texts: list[list[str]] = raw["tools"]
+        requests, tools = cut(self.queries, self.texts)
+        draw = np.random.default_rng(1)
+        against = [draw.permutation(own).tolist() if own else [] for own in raw["against"]]
+        self.gold = torch.from_numpy(_padded(raw["gold"], GOLD)).to(device)
+        """The tools that serve each request; -1 where there are no more."""
+        self._against = torch.from_numpy(_padded(against, AGAINST)).to(device)
+        self.weight = torch.from_numpy(_weights(raw["group"], raw["share"])).float().to(device)
+        """How often each request is drawn."""
+        self._mined = self._mine(table.requests(requests), table.tools(tools))
+        self.requests = requests.to(device)
+        """The rows of each request."""
+        self.tools = read_of(tools.to(device))
+
+    def groups(self, requests: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return tools for requests: (requests, count), and whether the first one serves.
+
+        Args:
+            requests: Their numbers.
+            count: How many tools each gets.
+        """
+        device, gold = self.device, self.gold[requests]
+        pick = (torch.rand(len(requests), device=device) * (gold >= 0).sum(1)).long()
+        first = gold.gather(1, pick.clamp(max=gold.shape[1] - 1)[:, None])[:, 0]
+        others = self._others(requests, count)
+        spare = torch.randint(len(self.texts), others.shape, device=device)
+        others = torch.where(others < 0, spare, others)
+        others[:, -1] = spare[:, -1]
+        is_served = first >= 0
+        tools = others.clone()
+        tools[:, 0] = torch.where(is_served, first, others[:, 0])
+        is_gold = (tools[:, 1:, None] == gold[:, None]).any(2)
+        tools[:, 1:] = torch.where(is_gold, spare[:, 1:].flip(0), tools[:, 1:])
+        return tools, is_served
+
+    def batch(self, size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return some requests, tools for each, and whether the first one serves."""
+        requests = torch.multinomial(self.weight, size, replacement=True)
+        return requests, *self.groups(requests, GROUP)
+
+    def _others(self, requests: torch.Tensor, count: int) -> torch.Tensor:
+        """Return tools near to requests, the nearer the more often; -1 where there are none."""
+        near = torch.cat((self._against[requests], self._mined[requests]), 1)
+        ranks = [torch.arange(kept) for kept in (AGAINST, *(kept for kept, _ in MINED))]
+        chance = torch.rand(near.shape, device=self.device)
+        chance[:, :AGAINST] *= 2.0
+        chance = chance / (1 + 0.05 * torch.cat(ranks).to(self.device))
+        return near.gather(1, chance.masked_fill(near < 0, -1).topk(count, dim=1).indices)
+
+    def _mine(self, requests: torch.Tensor, tools: torch.Tensor) -> torch.Tensor:
+        """Return the tools that the table has first for requests; -1 for those that may serve."""
+        device, found = self.device, []
+        generator = torch.Generator(device=device).manual_seed(3)
+        for start in range(0, len(requests), 4096):
+            gold = self.gold[start : start + 4096]
+            scores = requests[start : start + 4096] @ tools.T
+            parts = []
+            for count, share in MINED:
+                if share == 1:
+                    parts.append(scores.topk(count, dim=1).indices)
+                    continue
+                some = torch.rand(len(tools), generator=generator, device=device) < share
+                some[:count] = True
+                numbers = some.nonzero()[:, 0]
+                parts.append(numbers[scores[:, numbers].topk(count, dim=1).indices])
+            near = torch.cat(parts, 1)
+            like = torch.einsum("nkd,ngd->nkg", tools[near], tools[gold.clamp(min=0)])
+            like = like.masked_fill((gold < 0)[:, None], -1).amax(2)
+            is_gold = (near[:, :, None] == gold[:, None]).any(2)
+            found.append(near.masked_fill(is_gold | (like > TWIN), -1))
+        return torch.cat(found)
+
+
+def few(raw: dict[str, Any], requests: int, tools: int) -> dict[str, Any]:
+    """Return some of the requests, and of the tools those that they name and some others.
+
+    Args:
+        raw: What `reader_data.py` wrote.
+        requests: How many requests.
+        tools: How many other tools.
+    """
+    draw = np.random.default_rng(0)
+    chosen = draw.choice(len(raw["queries"]), requests, replace=False).tolist()
+    found = {key: [raw[key][i] for i in chosen] for key in ("queries", "group", "gold", "against")}
+    named = {i for key in ("gold", "against") for own in found[key] for i in own}
+    kept = sorted(named | set(draw.choice(len(raw["tools"]), tools, replace=False).tolist()))
+    place = {number: i for i, number in enumerate(kept)}
+    for key in ("gold", "against"):
+        found[key] = [[place[i] for i in own] for own in found[key]]
+    return found | {"tools": [raw["tools"][i] for i in kept], "share": raw["share"]}
+
+
+def _weights(groups: list[str], share: dict[str, float]) -> np.ndarray:
+    """Return how often each request is drawn, so that each group has its share."""
+    names, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    weight = np.array([share[name] for name in names.tolist()])[inverse] / counts[inverse]
+    return weight / weight.sum()
+
+
+def _padded(rows: list[list[int]], width: int) -> np.ndarray:
+    """Return the beginnings of lists as one array, with -1 after the end of one."""
+    found = np.full((len(rows), width), -1, np.int64)
+    for i, row in enumerate(rows):
+        found[i, : len(row)] = row[:width]
+    return found

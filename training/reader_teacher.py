@@ -1,0 +1,144 @@
+"""The reader's teacher: MiniLM, which reads a request and a tool as one text."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import minilm
+import torch
+from reader_examples import GROUP, Examples
+from reader_steps import Average, in_half, loss_of, pace
+from torch import nn
+
+QUERY, PASSAGE = 32, 72
+"""So many of MiniLM's pieces are read of a request and of a tool."""
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
+
+
+class Teacher(nn.Module):
+    """Judges pairs of a request and a tool.
+
+    Args:
+        device: The machine's.
+    """
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.bert = minilm.load(device)
+        self.head = nn.Sequential(nn.Linear(384, 384), nn.Tanh(), nn.Linear(384, 1)).to(device)
+
+    def forward(self, ids: torch.Tensor, types: torch.Tensor) -> torch.Tensor:
+        """Return the logit of each pair that the tool serves the request.
+
+        Args:
+            ids: The pieces of each pair, 0 after the last one.
+            types: 1 for those of the tool.
+        """
+        mask = (ids > 0).long()
+        out = self.bert(input_ids=ids, token_type_ids=types, attention_mask=mask).last_hidden_state
+        weight = mask.unsqueeze(-1).to(out.dtype)
+        return self.head((out * weight).sum(1) / weight.sum(1))[:, 0].float()
+
+
+class Pairs:
+    """Requests and tools in MiniLM's pieces, to be joined.
+
+    Args:
+        examples: The requests and tools.
+    """
+
+    def __init__(self, examples: Examples) -> None:
+        passages = [passage(texts) for texts in examples.texts]
+        self._requests = minilm.tokens(examples.queries, QUERY).to(examples.device)
+        # A pair has one [CLS], the request's.
+        self._tools = minilm.tokens(passages, PASSAGE)[:, 1:].to(examples.device)
+
+    def of(self, requests: torch.Tensor, tools: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the pieces of pairs, given the numbers of both; and which are the tool's."""
+        asked, read = self._requests[requests].long(), self._tools[tools].long()
+        ids = torch.cat((asked, read), 1)
+        types = torch.cat((torch.zeros_like(asked), torch.ones_like(read)), 1)
+        order = torch.argsort((ids == 0).int(), dim=1, stable=True)
+        longest = int((ids > 0).sum(1).max())
+        ids, types = (own.gather(1, order)[:, :longest] for own in (ids, types))
+        return ids, types * (ids > 0)
+
+    def lengths(self, requests: torch.Tensor, tools: torch.Tensor) -> torch.Tensor:
+        """Return how many pieces pairs have."""
+        return (self._requests > 0).sum(1)[requests] + (self._tools > 0).sum(1)[tools]
+
+
+def passage(texts: list[str]) -> str:
+    """Write a tool as the text that the teacher reads, given its five texts."""
+    name, source, lead, rest, parameters = texts
+    head = " ".join(_WORD.findall(name))
+    head = f"{head} ({source})" if source else head
+    return f"{head}: {lead} {rest[:160]} | {parameters[:120]}"
+
+
+def taught(examples: Examples, pairs: Pairs, seconds: float, size: int, rate: float) -> Teacher:
+    """Return a teacher, fine-tuned.
+
+    Args:
+        examples: What it is shown.
+        pairs: The same in its pieces.
+        seconds: How long it is trained.
+        size: How many requests there are in a step.
+        rate: The largest learning rate.
+    """
+    device = examples.device
+    teacher = Teacher(device)
+    optimiser = torch.optim.AdamW(
+        teacher.parameters(), lr=rate, weight_decay=0.01, fused=device == "cuda"
+    )
+    average = Average(teacher, 0.03)
+    teacher.train()
+    begin, step, mean = time.monotonic(), 0, 0.0
+    while (part := (time.monotonic() - begin) / seconds) < 1:
+        for group in optimiser.param_groups:
+            group["lr"] = rate * pace(part)
+        requests, tools, is_served = examples.batch(size)
+        ids, types = pairs.of(requests.repeat_interleave(GROUP), tools.reshape(-1))
+        with in_half(device):
+            logits = teacher(ids, types).view(size, GROUP)
+        loss = loss_of(logits, is_served)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(teacher.parameters(), 1.0)
+        optimiser.step()
+        if step % 10 == 0:
+            mean = 0.98 * mean + 0.02 * loss.item()
+        step += 1
+        if step % 10 == 0:
+            average.follow()
+        if step % 1000 == 0:
+            print(f"teacher step {step} loss {loss.item():.3f} mean {mean:.3f}", flush=True)
+    print(f"teacher {step} steps, mean {mean:.3f}", flush=True)
+    average.settle()
+    return teacher
+
+
+@torch.no_grad()
+def judged(
+    examples: Examples, pairs: Pairs, teacher: Teacher, count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return tools for each request, the right one first, and the teacher's logits of them.
+
+    Args:
+        examples: The requests and tools.
+        pairs: The same in the teacher's pieces.
+        teacher: The teacher.
+        count: How many tools each request gets.
+    """
+    every = torch.arange(len(examples.queries), device=examples.device)
+    tools = torch.cat([examples.groups(part, count)[0] for part in every.split(20_000)])
+    requests, flat = every.repeat_interleave(count), tools.reshape(-1)
+    logits = torch.empty(len(flat), device=examples.device, dtype=torch.float16)
+    # Pairs of one length together, so that little of what is computed is padding.
+    for part in torch.argsort(pairs.lengths(requests, flat)).split(8192):
+        ids, types = pairs.of(requests[part], flat[part])
+        with in_half(examples.device):
+            logits[part] = teacher(ids, types).half()
+    return tools, logits.view(tools.shape)
