@@ -38,7 +38,7 @@ _BLOCK = 2_000
 def made(table: Table, is_fold: bool) -> np.ndarray:
     """Return the vectors of the background, as whole numbers."""
     tools = list(ordered(is_fold))
-    vectors = np.stack([table.tool(texts_of(package_tool(tool))) for tool in tools])
+    vectors = np.stack([table.tool(table.cut(texts_of(package_tool(tool)))) for tool in tools])
     chosen = vectors[kept(vectors)]
     largest = np.maximum(np.abs(chosen).max(1, keepdims=True), 1e-6)
     return np.round(chosen / largest * 127).astype(np.int8)

@@ -18,7 +18,6 @@ from toolfold.search._dense import tool_arrays
 from toolfold.search._reading import ToolReading, count_read, in_order, is_unclear
 from toolfold.search._scorer import (
     FEATURES,
-    NEEDS,
     Scorer,
     floor_features,
     floor_logits,
@@ -27,7 +26,7 @@ from toolfold.search._scorer import (
 )
 from toolfold.search.hybrid import CLAUSES, Evidence, Hybrid, HybridSearcher
 
-KEYWORDS = FEATURES.index("keywords")
+KEYWORDS, NEEDS = FEATURES.index("keywords"), FEATURES.index("clauses")
 
 HITS = 5
 """Recall is counted among so many hits of each need."""

@@ -86,7 +86,7 @@ class StaticModel:
 
     def tools(self, tools: Sequence[Any]) -> Array:
         """Embed tools of the package."""
-        return np.stack([self.table.tool(texts_of(tool)) for tool in tools])
+        return np.stack([self.table.tool(self.table.cut(texts_of(tool))) for tool in tools])
 
 
 class Gatherer:

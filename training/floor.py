@@ -21,15 +21,14 @@ BARS = cost.Bars(sentence=0.0, keywords=-1.3)
 """The logits that the default floor asks for, chosen on dev by what they cost and let pass. Higher
 ones refuse requests in other words than the tools', of which the bundled catalog's own have most."""
 
-READ_BARS = cost.Bars(sentence=-0.3, keywords=-0.3)
+READ_BARS = cost.Bars(sentence=-0.4, keywords=-0.3)
 """The same for what was read."""
 
-ALONE = 3.2, 0.0
-"""By so much these are higher for a tool that stands alone, by half as much for one of two, and so
-on: so few are searched for by nobody but those who look for near misses."""
+AMONG_FEW = 0.5, 0.0
+"""By so much these are higher among few tools, where what is near is a near miss more often."""
 
-READ_INPUTS = 7
-"""How many inputs the logistics of what was read have; the last is how far a tool stands alone."""
+READ_INPUTS, FEW_COLUMN = 6, 3
+"""How many inputs the logistics of what was read have, and which says how few tools there are."""
 
 UNREAD = ("family", "real", "several", "unserved", "small talk")
 """How the groups of requests begin that the reader was not trained on."""
@@ -133,7 +132,7 @@ def read_floor(cases: Sequence[Case], scorer: Scorer, found: Array) -> Array:
     print("what was read:")
     passes_without_source(examples, READ_UNSERVED, READ_BARS)
     coefficients = moved(logistics(examples, READ_UNSERVED), READ_BARS)
-    coefficients[:, READ_INPUTS - 1] -= ALONE
+    coefficients[:, FEW_COLUMN] -= AMONG_FEW
     return coefficients
 
 

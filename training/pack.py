@@ -80,7 +80,7 @@ def turned(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         for r in tools[:: max(1, len(tools) // SAMPLE)]
         if r[1].strip()
     ]
-    vectors = np.stack([own.tool(texts_of(tool)) for tool in some])
+    vectors = np.stack([own.tool(own.cut(texts_of(tool))) for tool in some])
     _, basis = np.linalg.eigh(vectors.T @ vectors)
     return {**table, **in_bytes(vectors_of(table) @ basis[:, ::-1].astype(np.float32))}
 

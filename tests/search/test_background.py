@@ -21,7 +21,7 @@ REFUND = Tool("refund_payment", "Refund a payment to the customer's card.")
 
 
 def vector(tool: Tool) -> np.ndarray:
-    return table().tool(texts_of(tool))
+    return table().tool(table().cut(texts_of(tool)))
 
 
 def background(*tools: Tool) -> Background:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -332,10 +333,29 @@ def test_a_small_list_is_not_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def damage_arrays(own: dict[str, Any], damage: str) -> None:
+    """Damage the arrays of a file: its checksum is then made anew, as a stranger would."""
+    match damage:
+        case "foreign":
+            own["digests"] = own["digests"][::-1]
+        case "terms out of range":
+            own["terms"] = own["terms"] + 1_000_000
+        case "pieces out of range":
+            own["excerpts"][500, -1] = 65_535
+        case "ends out of range":
+            own["excerpts"][500, 4] = 60
+        case "ends backwards":
+            own["excerpts"][500, 0] = 44
+        case "a field too long":
+            own["excerpts"][500, :5] = 44
+        case _:
+            del own["excerpts"]
+
+
 @pytest.mark.parametrize(
     "damage",
     ["cut", "flipped", "empty", "foreign", "text", "terms out of range", "pieces out of range",
-     "ends out of range", "ends backwards", "no excerpts"],
+     "ends out of range", "ends backwards", "a field too long", "no excerpts"],
 )  # fmt: skip
 def test_a_damaged_file_is_made_again_and_never_trusted(
     tmp_path: Path, made: list[int], damage: str
@@ -359,19 +379,7 @@ def test_a_damaged_file_is_made_again_and_never_trusted(
         case _:
             with np.load(file) as arrays:
                 own = dict(arrays)
-            match damage:
-                case "foreign":
-                    own["digests"] = own["digests"][::-1]
-                case "terms out of range":
-                    own["terms"] = own["terms"] + 1_000_000
-                case "pieces out of range":
-                    own["excerpts"][500, -1] = 65_535
-                case "ends out of range":
-                    own["excerpts"][500, 4] = 60
-                case "ends backwards":
-                    own["excerpts"][500, 0] = 44
-                case _:
-                    del own["excerpts"]
+            damage_arrays(own, damage)
             own["checksum"] = checksum({k: v for k, v in own.items() if k != "checksum"})
             with file.open("wb") as out:
                 np.savez(out, **own)

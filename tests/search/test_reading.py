@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolfold import Tool
+from toolfold import Settings, Tool
+from toolfold.demo import CATALOG_FILE, demo_catalog
+from toolfold.evaluation import load_corpus
 from toolfold.search._dense import tool_arrays
 from toolfold.search._reader import UNREAD, reader
 from toolfold.search._reading import ToolReading
@@ -75,6 +77,40 @@ def test_the_order_of_the_tools_is_of_no_consequence() -> None:
 
     assert [5 - match.position for match in found] == [match.position for match in expected]
     assert [m.score for m in found] == pytest.approx([m.score for m in expected], abs=1e-3)
+
+
+def test_of_two_that_are_close_reading_says_which() -> None:
+    found = Hybrid().searcher(list(demo_catalog())).search("how do I get to the station", 2)
+
+    names = [demo_catalog().tools[match.position].name for match in found]
+    assert names == ["travel__get_directions", "travel__search_trains"]
+
+
+@pytest.mark.parametrize(("size", "most"), [(1, 0.27), (4, 0.21), (8, 0.18), (60, 0.12)])
+def test_few_tools_are_found_as_many_are(size: int, most: float) -> None:
+    """Each request of the bundled catalog, with its tool and a few of the same source beside it."""
+    demo = list(demo_catalog())
+    by_name = {tool.name: tool for tool in demo}
+    refused: list[bool] = []
+    for request in load_corpus(CATALOG_FILE.parent).requests:
+        gold = sorted(request.gold & by_name.keys())
+        if not gold:
+            continue
+        own = by_name[gold[0]]
+        others = [tool for tool in demo if tool.name not in gold]
+        others.sort(key=lambda tool: (tool.source != own.source, tool.digest))
+        [best] = Hybrid().searcher([own, *others[: size - 1]]).search(request.query, 1)
+        refused.append(best.score < Settings().relevance_floor)
+
+    assert sum(refused) / len(refused) <= most
+
+
+def test_what_the_table_does_not_know_stays_where_words_put_it() -> None:
+    tools = [*demo_catalog(), Tool("ደብዳቤ_ላክ", "ደብዳቤ ላክ")]
+
+    [best] = Hybrid().searcher(tools).search("please use ደብዳቤ ላክ for this", 1)
+
+    assert tools[best.position].name == "ደብዳቤ_ላክ"
 
 
 def test_what_is_clear_is_not_read() -> None:

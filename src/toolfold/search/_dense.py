@@ -190,11 +190,7 @@ class Table:
         both = zip(texts, _FIELD_LIMITS, strict=True)
         return [self._pieces.rows(text, limit) if text else [] for text, limit in both]
 
-    def tool(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the unit vector of a tool, given its field texts."""
-        return self.of_pieces(self.cut(texts))
-
-    def of_pieces(self, fields: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    def tool(self, fields: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Return the unit vector of a tool, given the rows of its pieces, field by field."""
         import numpy as np
 
@@ -253,7 +249,7 @@ def tool_arrays(tools: Sequence[Tool], known: Mapping[str, _Made] | None = None)
         found = before.get(tool.digest) or _ARRAYS.get(tool.digest)
         if found is None:
             fields = own.cut(texts_of(tool))
-            made = own.of_pieces(fields).astype(np.float16), excerpt(fields)
+            made = own.tool(fields).astype(np.float16), excerpt(fields)
             found = _ARRAYS.put(tool.digest, made)
         vectors[i], excerpts[i] = found
     return ToolArrays(vectors, excerpts)

@@ -36,7 +36,7 @@ def excerpt(fields: Sequence[Sequence[int]]) -> Excerpts:
 
     rows: list[int] = []
     ends: list[int] = []
-    for own, limit in zip(fields, _FIELD_LIMITS, strict=False):
+    for own, limit in zip(fields[:FIELD_COUNT], _FIELD_LIMITS, strict=True):
         rows += own[:limit]
         ends.append(min(len(rows), PIECES_AT_MOST))
     out = np.zeros(EXCERPT_SIZE, dtype=np.uint16)
@@ -58,7 +58,8 @@ def check_excerpts(excerpts: NDArray[np.uint16], count: int, rows: int) -> None:
     sound = excerpts.dtype == np.uint16 and excerpts.shape == (count, EXCERPT_SIZE)
     if sound and count:
         ends, pieces = excerpts[:, :FIELD_COUNT], excerpts[:, FIELD_COUNT:]
-        sound = bool((ends[:, 1:] >= ends[:, :-1]).all() and (ends <= PIECES_AT_MOST).all())
-        sound = sound and bool((pieces < rows).all())
+        lengths = np.diff(ends.astype(np.int32), axis=1, prepend=0)
+        sound = bool((lengths >= 0).all() and (lengths <= _FIELD_LIMITS).all())
+        sound = sound and bool((ends <= PIECES_AT_MOST).all() and (pieces < rows).all())
     if not sound:
         raise ValueError("these are no excerpts")

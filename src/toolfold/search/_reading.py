@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from toolfold._memo import Memo
-from toolfold.search._reader import PairReader, ReadTool, reader
+from toolfold.search._reader import UNREAD, PairReader, ReadTool, reader
+from toolfold.search._scorer import SURE_WITHOUT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,9 +33,9 @@ CLOSE: Final = 1.0
 """With less than this between the first two scores they are read: the second is then more than a
 third as probable as the first. With more between them, reading hardly ever turns them round."""
 
-UNSURE: Final = (-2.9, 2.5)
+UNSURE: Final = (-2.9, SURE_WITHOUT)
 """Between these logits the floor may judge otherwise after reading: below, what is read would have
-to be far better than what words and vectors say; above, reading takes nothing back."""
+to be far better than what words and vectors say; above, reading changes nothing of it."""
 
 ORDER: Final = 0.5
 """What the logit of the reader counts in the order, beside the score: chosen on families of
@@ -60,9 +61,13 @@ class ToolReading:
 
     def logits(self, query: str, places: NDArray[np.intp]) -> Floats:
         """Return the logit of each of some tools, by their places, that it serves a request."""
+        import numpy as np
+
         own = reader()
-        tools = [_read(own, excerpt) for excerpt in self._excerpts.take(places, axis=0)]
-        return own.logits(own.request(query), tools).round(_DIGITS)
+        # Kernels of the linear-algebra library may look at memory behind a row, and warn of it.
+        with np.errstate(invalid="ignore"):
+            tools = [_read(own, excerpt) for excerpt in self._excerpts.take(places, axis=0)]
+            return own.logits(own.request(query), tools).round(_DIGITS)
 
 
 def _read(own: PairReader, excerpt: Excerpts) -> ReadTool:
@@ -75,7 +80,8 @@ def is_unclear(scores: Floats, logit: float, *, has_several_needs: bool) -> bool
     Args:
         scores: The scores of the candidates, the best first.
         logit: The floor's.
-        has_several_needs: Whether the request has: then several tools are close, and right.
+        has_several_needs: Whether the request has: then several tools are close, and right, and it
+            is read for the floor alone.
     """
     low, high = UNSURE
     is_close = not has_several_needs and len(scores) > 1 and scores[0] - scores[1] < CLOSE
@@ -101,4 +107,6 @@ def in_order(scores: Floats, logits: Floats) -> NDArray[np.intp]:
     """
     import numpy as np
 
+    # What could not be read is neither better for it nor worse.
+    logits = np.where(logits == UNREAD, logits.max(), logits)
     return np.argsort(-(scores + ORDER * logits), kind="stable")

@@ -24,8 +24,8 @@ __all__ = [
     "FEATURES",
     "KEYWORDS",
     "NAME_SHARE",
-    "NEEDS",
     "OF_THE_BEST",
+    "SURE_WITHOUT",
     "Scorer",
     "floor_features",
     "floor_logits",
@@ -75,6 +75,9 @@ LIFT = 0.4, 1.0
 """By so much reading raises the floor's logit at most, of sentences and of keywords. One that says
 nothing of any tool ("what number did it get?") may be read as anything."""
 
+SURE_WITHOUT, FADES_WITHIN = 2.5, 1.0
+"""From this logit on reading changes nothing of it, and close below it little."""
+
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
@@ -89,8 +92,6 @@ OF_THE_BEST = (
 )  # fmt: skip
 """The evidence of the best candidate that the floor looks at: its first inputs."""
 _OF_THE_BEST = [_COLUMN[name] for name in OF_THE_BEST]
-NEEDS = _COLUMN["clauses"]
-"""The column that says how many needs a request has."""
 _KEYWORDS = _COLUMN["keywords"]
 KEYWORDS = OF_THE_BEST.index("keywords")
 """The floor's input that says how far a request is keywords."""
@@ -191,9 +192,8 @@ def read_features(logit: float, features: Floats, read: Floats) -> Floats:
     import numpy as np
 
     first, best = float(read[0]), float(read.max())
-    size = float(features[0, _COLUMN["size"]])
-    few, alone = _few(size), 1 / max(10 ** (SIZE_DECADES * size) - 1, 1)
-    x = (logit, first, best, few, few * first, few * logit, alone)
+    few = _few(float(features[0, _COLUMN["size"]]))
+    x = (logit, first, best, few, few * first, few * logit)
     return np.array(x, dtype=np.float32)
 
 
@@ -209,7 +209,9 @@ def read_logit(logistics: NDArray[Any], logit: float, features: Floats, read: Fl
     keywords = features[0, _KEYWORDS]
     own = float(judged(logistics, read_features(logit, features, read), keywords))
     share = float(judged_as_keywords(keywords))
-    return min(own, logit + (1 - share) * LIFT[0] + share * LIFT[1])
+    own = min(own, logit + (1 - share) * LIFT[0] + share * LIFT[1])
+    believed = min(max((SURE_WITHOUT - logit) / FADES_WITHIN, 0.0), 1.0)
+    return believed * own + (1 - believed) * logit
 
 
 def judged(logistics: NDArray[Any], x: NDArray[Any], keywords: Any) -> Any:

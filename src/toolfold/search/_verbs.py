@@ -38,7 +38,7 @@ KINDS = len(_KINDS)
 """How many kinds there are; they are numbered from 1 on."""
 
 _OPENED = re.compile(
-    r"\bopen (?:up )?(?:an?|another|new) (?:[\w-]+ ){0,2}?"
+    r"\bopen (?:up )?(?:an?|another|new) (?:(?!existing|old|open|closed)[\w-]+ ){0,2}?"
     r"(?:pull request|merge request|pr|mr|issue|ticket|case|bug|incident|account|discussion|thread"
     r"|topic|dispute|claim|poll)\b",
     re.IGNORECASE,
@@ -52,8 +52,15 @@ _LAST = frozenset(
 
 def kinds_asked(needs: Iterable[str]) -> frozenset[int]:
     """Return the kinds of what is asked for: of the first verb of each need."""
-    found = (_KIND_OF["create"] if _OPENED.search(need) else _first_kind(need) for need in needs)
+    found = map(_kind_asked, needs)
     return frozenset(kind for kind in found if kind)
+
+
+def _kind_asked(need: str) -> int:
+    opened = _OPENED.search(need)
+    # A verb before it says what is asked for: "list who may open a pull request".
+    before = _first_kind(need[: opened.start()]) if opened else 0
+    return _KIND_OF["create"] if opened and not before else _first_kind(need)
 
 
 def kind_of_name(name: str) -> int:

@@ -24,7 +24,6 @@ from toolfold.search._reading import ToolReading, count_read, in_order, is_uncle
 from toolfold.search._scorer import (
     FEATURES,
     NAME_SHARE,
-    NEEDS,
     SIZE_DECADES,
     Scorer,
     probability,
@@ -32,7 +31,7 @@ from toolfold.search._scorer import (
 )
 from toolfold.search._sources import SourceEvidence, SourceMeans
 from toolfold.search._spelling import Spelling
-from toolfold.search._text import is_telling, query_words, stem
+from toolfold.search._text import is_telling, query_words, stem, telling_words
 from toolfold.search._unmet import NOTHING, Unmet
 from toolfold.search._vectors import Vectors
 from toolfold.search._verbs import KINDS, kind_of_name, kinds_asked
@@ -149,6 +148,8 @@ class Evidence(NamedTuple):
     """The candidates' places in the list, in order."""
     features: Floats
     """A row of numbers for each, as `FEATURES` names them."""
+    needs: int
+    """How many needs the request has."""
 
 
 class HybridSearcher:
@@ -179,6 +180,7 @@ class HybridSearcher:
         import numpy as np
 
         self._embed = model.query
+        self._has_word = model.has_word
         self._background = model.background
         self._spelling = Spelling(words.holds, model.has_word)
         self._scorer = scorer
@@ -218,15 +220,14 @@ class HybridSearcher:
         import numpy as np
 
         evidence = self.evidence(query, is_said)
-        places, features = evidence
+        places, features = evidence.places, evidence.features
         scores = self._scorer.scores(features)
         order = np.lexsort((places, -scores))
         ladder = scores[order]
         logit = self._scorer.floor_logit(features, scores)
         is_literal = self._is_literal(query, evidence)
-        several = float(features[0, NEEDS]) * CLAUSES > 1
-        is_open = not is_literal and is_unclear(ladder, logit, has_several_needs=several)
-        if self._reading is not None and is_open:
+        is_open = not is_literal and is_unclear(ladder, logit, has_several_needs=evidence.needs > 1)
+        if self._reading is not None and is_open and self._is_known(query):
             first = order[: count_read(ladder)]
             read = self._reading.logits(query, places[first])
             anew = in_order(ladder[: len(first)], read)
@@ -256,6 +257,11 @@ class HybridSearcher:
         if len([word for word in words if is_telling(word)] or words) > LITERAL_WORDS:
             return False
         return bool((evidence.features[:, NAME_SHARE] > WHOLE).any())
+
+    def _is_known(self, query: str) -> bool:
+        """Whether most telling words of a request are known: of others reading knows nothing."""
+        words = telling_words(query)
+        return 2 * sum(map(self._has_word, words)) >= len(words)
 
     def _with_letters(self, query: str, found: list[Match]) -> list[Match]:
         """Put tools whose names hold the letters of the query first, where no word fits."""
@@ -356,7 +362,7 @@ class HybridSearcher:
         table = np.empty((len(FEATURES), len(places)), dtype=np.float32)
         for i, name in enumerate(FEATURES):
             table[i] = features[name]
-        return Evidence(places, np.ascontiguousarray(table.T))
+        return Evidence(places, np.ascontiguousarray(table.T), len(needs))
 
     def _gaps(
         self, queries: Floats, cosines: Floats, tools: Floats, places: NDArray[np.intp]

@@ -17,6 +17,7 @@ from toolfold.search._clauses import clauses
 from toolfold.search._columns import Columns, columns_of
 from toolfold.search._dense import table, tool_arrays
 from toolfold.search._document import FIELDS, Document, document
+from toolfold.search._excerpts import check_excerpts
 from toolfold.search._lexicon import readings
 from toolfold.search._reading import ToolReading
 from toolfold.search._scorer import scorer
@@ -58,8 +59,8 @@ FIELD_COUNT = len(FIELDS)
 """How many fields of a tool are counted apart."""
 
 _SEPARATOR = "\n"
-_PACKED_AS = 2
-"""Which form entries are packed in: the second has excerpts."""
+_MADE_AS = 2
+"""Which form entries have: the second has excerpts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +74,19 @@ class ToolEntry:
     document: Document
     vector: NDArray[np.float16]
     excerpt: NDArray[np.uint16] | None
-    """What is read of it together with a request; none where it was kept by an earlier version."""
+    """What is read of it together with a request; none where another version kept it."""
 
     def packed(self) -> bytes:
-        """Return document and excerpt as bytes, from which `unpacked` makes them again."""
+        """Return the document as bytes, from which `unpacked` makes it again."""
         import numpy as np
 
         lengths = np.array(self.document.lengths, dtype="<u4").tobytes()
         words = _SEPARATOR.join(self.document.terms).encode()
-        document = lengths + self.document.fields + self.document.counts + words
-        if self.excerpt is None:
-            return document
-        return document + _SEPARATOR.encode() + self.excerpt.astype("<u2").tobytes()
+        return lengths + self.document.fields + self.document.counts + words
 
     @staticmethod
-    def unpacked(content: bytes, count: int) -> tuple[Document, NDArray[np.uint16] | None]:
-        """Return the document and the excerpt that were packed.
+    def unpacked(content: bytes, count: int) -> Document:
+        """Return the document that was packed.
 
         Args:
             content: The bytes.
@@ -98,15 +96,13 @@ class ToolEntry:
 
         start = 4 * len(FIELDS)
         fields, counts = start + count, start + 2 * count
-        words = content[counts:].split(_SEPARATOR.encode(), max(count, 1))
-        document = Document(
-            tuple(word.decode() for word in words[:count]),
+        words = content[counts:].decode()
+        return Document(
+            tuple(words.split(_SEPARATOR)) if count else (),
             content[start:fields],
             content[fields:counts],
             tuple(np.frombuffer(content[:start], dtype="<u4").tolist()),
         )
-        packed = words[max(count, 1) :]
-        return document, np.frombuffer(packed[0], dtype="<u2") if packed else None
 
 
 class AskedText(NamedTuple):
@@ -149,7 +145,7 @@ class AllTools:
 
 def version() -> str:
     """Return what entries were made by: those of another version say something else."""
-    return f"{table().version}-{_PACKED_AS}"
+    return f"{table().version}-{_MADE_AS}"
 
 
 def dimensions() -> int:
@@ -232,7 +228,6 @@ def _searcher(proposed: Sequence[ToolEntry], whole: AllTools) -> HybridSearcher:
 
     columns: Columns = columns_of([entry.document for entry in proposed])
     vectors = np.stack([entry.vector for entry in proposed]).astype(np.float32)
-    excerpts = [entry.excerpt for entry in proposed if entry.excerpt is not None]
     return HybridSearcher(
         Words(columns, whole.words),
         Vectors(vectors, whole.spread),
@@ -241,9 +236,23 @@ def _searcher(proposed: Sequence[ToolEntry], whole: AllTools) -> HybridSearcher:
         table(),
         scorer(),
         _ProposedSources(whole, [entry.source for entry in proposed]),
-        # What an earlier version kept cannot be read, and beside it nothing is.
-        None if len(excerpts) < len(proposed) else ToolReading(np.stack(excerpts)),
+        _reading(proposed),
     )
+
+
+def _reading(proposed: Sequence[ToolEntry]) -> ToolReading | None:
+    """Return what reads the proposed tools; nothing where one was kept by another version."""
+    import numpy as np
+
+    excerpts = [entry.excerpt for entry in proposed if entry.excerpt is not None]
+    if len(excerpts) < len(proposed):
+        return None
+    try:
+        stacked = np.stack(excerpts)
+        check_excerpts(stacked, len(proposed), table().pieces)
+    except ValueError:
+        return None
+    return ToolReading(stacked)
 
 
 class _ProposedSources:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log1p
 from typing import TYPE_CHECKING, Any, LiteralString, cast
 
-from toolfold.search.partial import SHORTLIST, AskedText, ToolEntry, asked, leading
+from toolfold.search.partial import SHORTLIST, AskedText, ToolEntry, asked, leading, version
 from toolfold.shared._chosen_words import chosen_words
 from toolfold.shared._rows import entry_of, sparse, strong_number, term_number
 from toolfold.shared._scopes import ScopeFilter
@@ -228,9 +228,11 @@ class Engine:
     def entries(self, ids: Sequence[int]) -> list[tuple[int, ToolEntry]]:
         """Return what search knows of some tools."""
         rows = self._execute(
-            "select id, name, source, digest, document, term_count, vector"
+            "select id, name, source, digest, document, term_count, vector,"
+            " case when made_by = %(made_by)s then excerpt end"
             f" from toolfold.tools where id = any(%(ids)s) and {self._where}",
             ids=list(ids),
+            made_by=version(),
         )
         return [(row[0], entry_of(*row[1:])) for row in rows]
 

@@ -43,7 +43,7 @@ _TERMS_AT_MOST = 16_000
 COLUMNS = (
     "tenant", "name", "source", "digest", "toolset", "bare_name", "has_own_name", "plain_name",
     "plain_source", "plain_toolset", "plain_bare_name", "definition", "made_by", "term_count",
-    "document", "vector", "words", "terms", "read_only", "trusted",
+    "document", "vector", "words", "terms", "read_only", "trusted", "excerpt",
 )  # fmt: skip
 """The columns of `toolfold.tools` that a push writes, in the order of `copied`."""
 
@@ -136,6 +136,7 @@ def copied(
         HalfVector(entry.vector).to_binary(),
         _sparse(zip(terms, worth.values(), strict=True)).to_binary(), _array(terms + strong),
         b"\1" if tool.is_read_only else b"\0", b"\0" if waits else b"\1",
+        None if entry.excerpt is None else entry.excerpt.astype("<u2").tobytes(),
     )  # fmt: skip
     parts = [_FIELD_COUNT]
     for value in values:
@@ -190,12 +191,18 @@ def tool_of(definition: str) -> Tool:
 
 
 def entry_of(
-    name: str, source: str, digest: str, packed: bytes, count: int, vector: Any
+    name: str,
+    source: str,
+    digest: str,
+    packed: bytes,
+    count: int,
+    vector: Any,
+    excerpt: bytes | None = None,
 ) -> ToolEntry:
     """Return what search knows of a tool, from its row."""
     import numpy as np
 
     found = vector.to_numpy() if hasattr(vector, "to_numpy") else vector
-    document, excerpt = ToolEntry.unpacked(packed, count)
-    own = np.asarray(found, dtype=np.float16)
-    return ToolEntry(name, source, digest, document, own, excerpt)
+    document = ToolEntry.unpacked(packed, count)
+    read = None if excerpt is None else np.frombuffer(excerpt, dtype="<u2")
+    return ToolEntry(name, source, digest, document, np.asarray(found, np.float16), read)
