@@ -22,6 +22,7 @@ from toolfold.search._scorer import (
     floor_features,
     floor_logits,
     judged_as_keywords,
+    lift,
     read_logit,
 )
 from toolfold.search.hybrid import CLAUSES, Evidence, Hybrid, HybridSearcher
@@ -129,7 +130,7 @@ def read(features: Array, scores: Array, logits: Array, floor: Array, *, always:
     first = order[: count_read(ladder)]
     own = logits[first]
     several = float(features[0, NEEDS]) * CLAUSES > 1
-    is_open = always or is_unclear(ladder, logit, has_several_needs=several)
+    is_open = always or (not several and is_unclear(ladder, logit, lift(features)))
     if np.isnan(own).any() or not is_open:
         return Read(order, np.zeros(0), logit)
     anew = in_order(ladder[: len(first)], own)

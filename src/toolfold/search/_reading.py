@@ -33,9 +33,8 @@ CLOSE: Final = 1.0
 """With less than this between the first two scores they are read: the second is then more than a
 third as probable as the first. With more between them, reading hardly ever turns them round."""
 
-UNSURE: Final = (-2.9, SURE_WITHOUT)
-"""Between these logits the floor may judge otherwise after reading: below, what is read would have
-to be far better than what words and vectors say; above, reading changes nothing of it."""
+REFUSED: Final = -1.4
+"""At this logit the default floor refuses: what reading cannot lift above it is not read."""
 
 ORDER: Final = 0.5
 """What the logit of the reader counts in the order, beside the score: chosen on families of
@@ -74,18 +73,17 @@ def _read(own: PairReader, excerpt: Excerpts) -> ReadTool:
     return _READ.get_or(excerpt.tobytes(), lambda: own.tool(excerpt))
 
 
-def is_unclear(scores: Floats, logit: float, *, has_several_needs: bool) -> bool:
-    """Whether reading may change what a search says.
+def is_unclear(scores: Floats, logit: float, lift: float) -> bool:
+    """Whether reading may change what a search for one need says.
 
     Args:
         scores: The scores of the candidates, the best first.
         logit: The floor's.
-        has_several_needs: Whether the request has: then several tools are close, and right, and it
-            is read for the floor alone.
+        lift: By how much reading raises that at most.
     """
-    low, high = UNSURE
-    is_close = not has_several_needs and len(scores) > 1 and scores[0] - scores[1] < CLOSE
-    return logit > low and (bool(is_close) or logit < high)
+    if logit + lift < REFUSED:
+        return False
+    return logit < SURE_WITHOUT or bool(len(scores) > 1 and scores[0] - scores[1] < CLOSE)
 
 
 def count_read(scores: Floats) -> int:

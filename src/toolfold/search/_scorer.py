@@ -31,6 +31,7 @@ __all__ = [
     "floor_logits",
     "judged",
     "judged_as_keywords",
+    "lift",
     "probability",
     "read_features",
     "read_logit",
@@ -206,12 +207,16 @@ def read_logit(logistics: NDArray[Any], logit: float, features: Floats, read: Fl
         features: What speaks for the candidates.
         read: The logits of what was read, in the order that they led to.
     """
-    keywords = features[0, _KEYWORDS]
-    own = float(judged(logistics, read_features(logit, features, read), keywords))
-    share = float(judged_as_keywords(keywords))
-    own = min(own, logit + (1 - share) * LIFT[0] + share * LIFT[1])
+    x = read_features(logit, features, read)
+    own = min(float(judged(logistics, x, features[0, _KEYWORDS])), logit + lift(features))
     believed = min(max((SURE_WITHOUT - logit) / FADES_WITHIN, 0.0), 1.0)
     return believed * own + (1 - believed) * logit
+
+
+def lift(features: Floats) -> float:
+    """Return by how much reading raises the floor's logit at most."""
+    keywords = float(judged_as_keywords(features[0, _KEYWORDS]))
+    return (1 - keywords) * LIFT[0] + keywords * LIFT[1]
 
 
 def judged(logistics: NDArray[Any], x: NDArray[Any], keywords: Any) -> Any:

@@ -26,6 +26,7 @@ from toolfold.search._scorer import (
     NAME_SHARE,
     SIZE_DECADES,
     Scorer,
+    lift,
     probability,
     scorer,
 )
@@ -226,7 +227,9 @@ class HybridSearcher:
         ladder = scores[order]
         logit = self._scorer.floor_logit(features, scores)
         is_literal = self._is_literal(query, evidence)
-        is_open = not is_literal and is_unclear(ladder, logit, has_several_needs=evidence.needs > 1)
+        # Of several needs more than one tool is right, and those are close by that.
+        is_open = evidence.needs <= 1 and not is_literal
+        is_open = is_open and is_unclear(ladder, logit, lift(features))
         if self._reading is not None and is_open and self._is_known(query):
             first = order[: count_read(ladder)]
             read = self._reading.logits(query, places[first])
