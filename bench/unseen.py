@@ -6,7 +6,8 @@ Three fields, ninety tools of six servers each: a hospital, a freight company, a
 and games. Tools and requests were written for this, by authors who had not seen the search and
 knew nothing of its training; what a model would ask was written by others, who had seen the
 requests and not the tools. Nothing is fitted on them, and little was chosen after a look at them
-(the model card says what): where that changes, others must be written. A third of the requests is served by no tool.
+(the model card says what): where that changes, others must be written. A third of the requests is
+served by no tool.
 """
 
 from __future__ import annotations
