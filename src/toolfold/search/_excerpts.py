@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     Excerpts = NDArray[np.uint16]
 
-__all__ = ["EXCERPT_SIZE", "FIELD_COUNT", "PIECES_AT_MOST", "check_excerpts", "excerpt"]
+__all__ = ["EXCERPT_SIZE", "READ_FIELDS", "PIECES_AT_MOST", "check_excerpts", "excerpt"]
 
 _FIELD_LIMITS: Final = (12, 6, 24, 12, 12)
 """So many pieces are read of a tool's name, source, lead, rest and parameters."""
 
-FIELD_COUNT: Final = len(_FIELD_LIMITS)
+READ_FIELDS: Final = len(_FIELD_LIMITS)
 PIECES_AT_MOST: Final = 44
-EXCERPT_SIZE: Final = FIELD_COUNT + PIECES_AT_MOST
+EXCERPT_SIZE: Final = READ_FIELDS + PIECES_AT_MOST
 
 
 def excerpt(fields: Sequence[Sequence[int]]) -> Excerpts:
@@ -36,12 +36,12 @@ def excerpt(fields: Sequence[Sequence[int]]) -> Excerpts:
 
     rows: list[int] = []
     ends: list[int] = []
-    for own, limit in zip(fields[:FIELD_COUNT], _FIELD_LIMITS, strict=True):
+    for own, limit in zip(fields[:READ_FIELDS], _FIELD_LIMITS, strict=True):
         rows += own[:limit]
         ends.append(min(len(rows), PIECES_AT_MOST))
     out = np.zeros(EXCERPT_SIZE, dtype=np.uint16)
-    out[:FIELD_COUNT] = ends
-    out[FIELD_COUNT : FIELD_COUNT + ends[-1]] = rows[:PIECES_AT_MOST]
+    out[:READ_FIELDS] = ends
+    out[READ_FIELDS : READ_FIELDS + ends[-1]] = rows[:PIECES_AT_MOST]
     return out
 
 
@@ -57,7 +57,7 @@ def check_excerpts(excerpts: NDArray[np.uint16], count: int, rows: int) -> None:
 
     sound = excerpts.dtype == np.uint16 and excerpts.shape == (count, EXCERPT_SIZE)
     if sound and count:
-        ends, pieces = excerpts[:, :FIELD_COUNT], excerpts[:, FIELD_COUNT:]
+        ends, pieces = excerpts[:, :READ_FIELDS], excerpts[:, READ_FIELDS:]
         lengths = np.diff(ends.astype(np.int32), axis=1, prepend=0)
         sound = bool((lengths >= 0).all() and (lengths <= _FIELD_LIMITS).all())
         sound = sound and bool((ends <= PIECES_AT_MOST).all() and (pieces < rows).all())

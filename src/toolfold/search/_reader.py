@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from toolfold.search._attention import Block, Cross, Linear, floats, normed, shares, times, veil_of
 from toolfold.search._dense import WEIGHTS, table
-from toolfold.search._excerpts import FIELD_COUNT
+from toolfold.search._excerpts import READ_FIELDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +110,7 @@ class PairReader:
         self._project_extras = np.ascontiguousarray(project[:, -3:].T)
         field, place = own["field"], own["place"]
         self._request_places = place + field[-1] + own["project.bias"]
-        self._tool_places = field[:FIELD_COUNT, None] + place + own["project.bias"]
+        self._tool_places = field[:READ_FIELDS, None] + place + own["project.bias"]
         self._query = [Block(own, f"query.{i}.", heads) for i in range(spec["query"])]
         self._tool = [Block(own, f"tool.{i}.", heads) for i in range(spec["tool"])]
         self._tool_end = own["tool_end.gain"] * root
@@ -159,8 +159,8 @@ class PairReader:
         """
         import numpy as np
 
-        ends: list[int] = excerpt[:FIELD_COUNT].tolist()
-        rows = excerpt[FIELD_COUNT : FIELD_COUNT + ends[-1]].astype(np.intp)
+        ends: list[int] = excerpt[:READ_FIELDS].tolist()
+        rows = excerpt[READ_FIELDS : READ_FIELDS + ends[-1]].astype(np.intp)
         starts = (ends[0], ends[1], ends[3], ends[4])
         if not len(rows):
             return ReadTool(rows, starts, np.zeros((0, self._size), np.float16))
