@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Excerpts = NDArray[np.uint16]
 
-__all__ = ["EXCERPT_SIZE", "READ_FIELDS", "PIECES_AT_MOST", "check_excerpts", "excerpt"]
+__all__ = ["EXCERPT_SIZE", "PIECES_AT_MOST", "READ_FIELDS", "check_excerpts", "excerpt"]
 
 _FIELD_LIMITS: Final = (12, 6, 24, 12, 12)
 """So many pieces are read of a tool's name, source, lead, rest and parameters."""
