@@ -235,20 +235,39 @@ def with_added(kept: Weights, cases: Sequence[Case]) -> Weights:
     return weights
 
 
-def report(cases: Sequence[Case], scorer: Scorer) -> None:
-    """Print recall@5 and what passes the default floor where nothing is read, by group."""
-    found: dict[str, list[float]] = {}
+def report(cases: Sequence[Case], scorer: Scorer, found: Array) -> None:
+    """Print by group what passes the default floor where nothing is read, and what is found.
+
+    Args:
+        cases: The cases.
+        scorer: Orders what was found.
+        found: The logistics of the floor.
+    """
     passed: dict[str, list[bool]] = {}
+    hits: dict[str, list[tuple[float, float]]] = {}
+    hits_read: dict[str, list[tuple[float, float]]] = {}
     for case in cases:
         scores = scorer.scores(case.features)
         chance = probability(scorer.floor_logit(case.features, scores))
         passed.setdefault(case.group, []).append(chance >= Settings().relevance_floor)
-        if case.wanted:
-            best = np.argsort(-scores, kind="stable")[:5]
-            found.setdefault(case.group, []).append(float(case.gold[best].sum()) / case.wanted)
+        if not case.wanted:
+            continue
+        best = np.argsort(-scores, kind="stable")
+        hits.setdefault(case.group, []).append(first_and_recall(case, best))
+        if case.read is not None:
+            one = cost.read(case.features, scores, case.read, found, always=False)
+            hits_read.setdefault(case.group, []).append(first_and_recall(case, one.order))
     for group, values in sorted(passed.items()):
-        recalled = f"recall@5 {np.mean(found[group]):.3f}" if group in found else ""
-        print(f"{group:36s} passes {np.mean(values):.3f} {recalled}")
+        line = f"{group:36s} passes {np.mean(values):.3f}"
+        for label, own in (("first, recall@5", hits), ("with reading", hits_read)):
+            if group in own:
+                line += " {} {:.3f} {:.3f}".format(label, *np.mean(own[group], axis=0))
+        print(line)
+
+
+def first_and_recall(case: Case, order: Array) -> tuple[float, float]:
+    """Return whether the first candidate is right, and how many of the right ones come early."""
+    return float(case.gold[order[0]]), float(case.gold[order[: cost.HITS]].sum()) / case.wanted
 
 
 def fitted(cases: Sequence[Case], kept: Weights | None) -> Weights:
@@ -276,7 +295,7 @@ def main() -> None:
         kept = read_network()
     cases = gathered(kind, Path(paths[0]) if kept is None else None)
     weights = fitted(cases, kept)
-    report(cases, Scorer(weights))
+    report(cases, Scorer(weights), weights["floor"])
     write(weights, Path(paths[-1]), Table().background.digest if kept else "")
 
 

@@ -26,22 +26,50 @@ def tokens(texts: list[str], length: int) -> torch.Tensor:
     return torch.from_numpy(found)
 
 
-def load(device: str) -> Any:
-    """Load the untouched model."""
-    from safetensors.torch import load_file
+LARGE = 10_000
+"""Matrices of more numbers are written as whole ones."""
+
+
+def empty() -> Any:
+    """Return a model of the same shape, not trained."""
     from transformers import BertConfig, BertModel
 
     config = BertConfig.from_json_file(str(DATA / "minilm/config.json"))
-    model = BertModel(config, add_pooling_layer=False)
-    state = load_file(DATA / "minilm/model.safetensors")
-    # A matrix may be whole numbers with a scale a row: so the model travels in a quarter of the room.
+    return BertModel(config, add_pooling_layer=False)
+
+
+def load(device: str) -> Any:
+    """Load the untouched model."""
+    model = empty()
+    missing = model.load_state_dict(read(DATA / "minilm/model.safetensors"), strict=False)
+    assert not [k for k in missing.missing_keys if "position_ids" not in k], missing
+    return model.to(device)
+
+
+def read(path: Path) -> dict[str, torch.Tensor]:
+    """Read weights; a matrix may be whole numbers with a scale a row."""
+    from safetensors.torch import load_file
+
+    state = load_file(path)
     for key in [key for key in state if key.endswith(".scale")]:
         name = key.removesuffix(".scale")
         state[name] = state[name].float() * state.pop(key).float()[:, None]
-    state = {k: v.float() if v.is_floating_point() else v for k, v in state.items()}
-    missing = model.load_state_dict(state, strict=False)
-    assert not [k for k in missing.missing_keys if "position_ids" not in k], missing
-    return model.to(device)
+    return {k: v.float() if v.is_floating_point() else v for k, v in state.items()}
+
+
+def write(state: dict[str, torch.Tensor], path: Path) -> None:
+    """Write weights in a quarter of the room, for `read`."""
+    from safetensors.torch import save_file
+
+    small: dict[str, torch.Tensor] = {}
+    for key, own in state.items():
+        value = own.detach().cpu().contiguous()
+        small[key] = value.half() if value.is_floating_point() else value
+        if value.ndim == 2 and value.numel() > LARGE:
+            scale = value.float().abs().amax(1) / 127
+            small[key] = (value.float() / scale.clamp(min=1e-9)[:, None]).round().to(torch.int8)
+            small[f"{key}.scale"] = scale
+    save_file(small, path)
 
 
 def embed(model: Any, ids: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,6 @@
-"""Train the reader in one call on a GPU: a teacher that reads pairs, and what follows it.
+"""Train the reader on a GPU to follow its teacher.
 
-    python training/reader_data.py
+    python training/reader_teacher.py
     python training/reader.py
 
 Writes reader.npz as the package reads it, for the table that is in the package.
@@ -9,10 +9,8 @@ Writes reader.npz as the package reads it, for the table that is in the package.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +18,12 @@ import numpy as np
 import reader_teacher
 import torch
 import torch.nn.functional as F
-from reader_examples import GROUP, Examples, few
+from reader_examples import GROUP, JUDGED, Examples, Judgements, examples_of
 from reader_model import SPEC, ReaderModel, saved
-from reader_steps import Average, in_half, loss_of, pace
-from reader_table import PARAMETERS, REQUEST_LIMIT, SOURCE, TOOL_LIMIT, Table, Tools
+from reader_steps import DATA, Average, in_half, loss_of, pace, say
+from reader_table import PARAMETERS, REQUEST_LIMIT, SOURCE, TOOL_LIMIT, Tools
 
-DATA = Path(__file__).parent / ".data"
-OUT = Path(os.environ.get("OUT", DATA / "out"))
-START = time.time()
-
-JUDGED = 16
-"""So many tools the teacher judges for each request: the right one, if there is one, and others."""
-
-
-def say(text: str) -> None:
-    """Print with the seconds since the start."""
-    line = f"[{time.time() - START:6.1f}s] {text}"
-    print(line, flush=True)
-    with (OUT / "log.txt").open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
+OUT = Path(os.environ.get("OUT", DATA))
 
 
 class Batch:
@@ -46,15 +31,12 @@ class Batch:
 
     Args:
         examples: The requests and tools.
-        tools: The tools that were judged for each request, the right one first.
-        logits: The teacher's, of those.
+        judgements: The teacher's.
         size: How many requests a step sees.
     """
 
-    def __init__(
-        self, examples: Examples, tools: torch.Tensor, logits: torch.Tensor, size: int
-    ) -> None:
-        self._examples, self._judged, self._logits, self._size = examples, tools, logits, size
+    def __init__(self, examples: Examples, judgements: Judgements, size: int) -> None:
+        self._examples, self._judgements, self._size = examples, judgements, size
         device, shape = examples.device, (size, GROUP, TOOL_LIMIT)
         self.requests = torch.zeros(size, REQUEST_LIMIT, dtype=torch.long, device=device)
         self.tools = Tools(
@@ -64,6 +46,8 @@ class Batch:
         """The teacher's logits."""
         self.is_served = torch.zeros(size, dtype=torch.bool, device=device)
         """Whether the first tool serves; else none does."""
+        self.is_known = torch.zeros(size, dtype=torch.bool, device=device)
+        """Whether that is known."""
 
     def fill(self) -> None:
         """Draw what the next step sees."""
@@ -74,11 +58,12 @@ class Batch:
         chosen = chance.topk(GROUP, dim=1).indices
         rows = examples.requests[numbers].long()
         self.requests.copy_(self._with_gaps(rows))
-        tools = examples.tools.of(self._judged[numbers].gather(1, chosen))
+        tools = examples.tools.of(self._judgements.tools[numbers].gather(1, chosen))
         for kept, own in zip(self.tools, self._without_fields(tools), strict=True):
             kept.copy_(own)
-        self.guide.copy_(self._logits[numbers].gather(1, chosen).float().clamp(-10, 10))
+        self.guide.copy_(self._judgements.logits[numbers].gather(1, chosen).float().clamp(-10, 10))
         self.is_served.copy_(examples.gold[numbers, 0] >= 0)
+        self.is_known.copy_(examples.is_known[numbers])
 
     @staticmethod
     def _with_gaps(rows: torch.Tensor) -> torch.Tensor:
@@ -159,7 +144,7 @@ class Trainer:
         with in_half(self._device, is_cached=False):
             logits = self._reader(batch.requests, batch.tools)
         guide = batch.guide
-        hard = loss_of(logits, batch.is_served)
+        hard = loss_of(logits, batch.is_served, batch.is_known)
         among = F.kl_div(
             logits.log_softmax(1), guide.log_softmax(1), reduction="batchmean", log_target=True
         )
@@ -213,47 +198,29 @@ def train(reader: ReaderModel, batch: Batch, seconds: float, rate: float, device
 
 
 def main() -> None:
-    """Train both, and write the reader."""
+    """Train readers of some shapes, one after the other, and write them."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--teacher-seconds", type=float, default=200)
-    parser.add_argument("--teacher-batch", type=int, default=128)
-    parser.add_argument("--teacher-rate", type=float, default=1e-4)
-    parser.add_argument("--seconds", type=float, default=230)
+    parser.add_argument("--seconds", type=float, default=230, help="of each reader's training")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--shape", action="append", default=[], help="as tool=4,cross=1; several")
     parser.add_argument("--tiny", action="store_true", help="on little, to see that it runs")
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(0)
-    torch.set_float32_matmul_precision("high")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    raw = json.loads((DATA / "reader" / "data.json").read_text(encoding="utf-8"))
-    if arguments.tiny:
-        raw = few(raw, requests=100, tools=1000)
-        arguments.teacher_seconds, arguments.teacher_batch = 20, 4
-        arguments.seconds, arguments.batch = 20, 32
-    groups = dict(Counter(raw["group"]))
-    say(f"{len(raw['queries'])} requests {groups}, {len(raw['tools'])} tools, on {device}")
-    table = Table(device)
-    examples = Examples(raw, table)
-    say("mined")
+    examples = examples_of(arguments.tiny, is_more=True)
     pairs = reader_teacher.Pairs(examples)
-    say("tokenised")
-    teacher = reader_teacher.taught(
-        examples,
-        pairs,
-        arguments.teacher_seconds,
-        arguments.teacher_batch,
-        arguments.teacher_rate,
-    )
-    say("taught the teacher")
-    tools, logits = reader_teacher.judged(examples, pairs, teacher, JUDGED)
+    judgements = reader_teacher.judged(examples, pairs, reader_teacher.written())
     say("judged")
-    reader = ReaderModel(table, **SPEC).to(device)
-    say(f"{sum(p.numel() for p in reader.parameters())} weights")
-    batch = Batch(examples, tools, logits, arguments.batch)
-    train(reader, batch, arguments.seconds, arguments.rate, device)
-    np.savez_compressed(OUT / "reader.npz", **saved(reader, table.version))
+    for shape in arguments.shape or [""]:
+        changes = (change.split("=") for change in shape.split(",") if change)
+        spec = SPEC | {name: int(number) for name, number in changes}
+        torch.manual_seed(0)
+        reader = ReaderModel(examples.table, **spec).to(examples.device)
+        say(f"{spec}: {sum(p.numel() for p in reader.parameters())} weights")
+        batch = Batch(examples, judgements, arguments.batch)
+        train(reader, batch, arguments.seconds, arguments.rate, examples.device)
+        name = f"reader-{shape.replace('=', '').replace(',', '-')}" if shape else "reader"
+        np.savez_compressed(OUT / f"{name}.npz", **saved(reader, examples.table.version))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from reader import DATA
 from reader_examples import GROUP, few
 from reader_model import ReaderModel
+from reader_steps import DATA
 from reader_table import WEIGHTS, Table, cut, read_of
 
 from toolfold.search._dense import table as package_table
@@ -74,9 +74,7 @@ def of_package(path: Path, raw: dict[str, Any], shown: np.ndarray) -> dict[str, 
 def main() -> None:
     """Print the largest difference."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else WEIGHTS / "reader.npz"
-    raw = few(
-        json.loads((DATA / "reader" / "data.json").read_text(encoding="utf-8")), REQUESTS, 400
-    )
+    raw = few(json.loads((DATA / "data.json").read_text(encoding="utf-8")), REQUESTS, 400)
     draw = np.random.default_rng(0)
     shown = draw.integers(len(raw["tools"]), size=(REQUESTS, GROUP))
     for row, gold, against in zip(shown, raw["gold"], raw["against"], strict=True):

@@ -6,14 +6,24 @@ The others are those that `reader_data.py` names, those that the table confuses 
 
 from __future__ import annotations
 
-from typing import Any
+import gzip
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from reader_drawn import SHARE as DRAWN
+from reader_drawn import Drawn, drawn
+from reader_steps import DATA, say
 from reader_table import Table, cut, read_of
 
 GROUP = 8
 """So many tools are shown with a request."""
+
+JUDGED = 12
+"""So many tools the teacher judges for each request: the right one, if there is one, and others."""
 
 GOLD, AGAINST = 6, 16
 """Of the tools that serve a request, and of those that are named as others, so many are kept."""
@@ -34,6 +44,7 @@ class Examples:
     """
 
     def __init__(self, raw: dict[str, Any], table: Table) -> None:
+        self.table = table
         device = self.device = table.device
         self.queries: list[str] = raw["queries"]
         self.texts: list[list[str]] = raw["tools"]
@@ -45,6 +56,9 @@ class Examples:
         self._against = torch.from_numpy(_padded(against, AGAINST)).to(device)
         self.weight = torch.from_numpy(_weights(raw["group"], raw["share"])).float().to(device)
         """How often each request is drawn."""
+        known = [group not in DRAWN for group in raw["group"]]
+        self.is_known = torch.tensor(known, device=device)
+        """Whether it is known what serves each request; of others the teacher says."""
         self._mined = self._mine(table.requests(requests), table.tools(tools))
         self.requests = requests.to(device)
         """The rows of each request."""
@@ -107,6 +121,53 @@ class Examples:
             is_gold = (near[:, :, None] == gold[:, None]).any(2)
             found.append(near.masked_fill(is_gold | (like > TWIN), -1))
         return torch.cat(found)
+
+
+class Judgements(NamedTuple):
+    """What the teacher says of some tools for each request: (requests, tools) each."""
+
+    tools: torch.Tensor
+    """Their numbers, the right one first, if there is one."""
+    logits: torch.Tensor
+    """The teacher's."""
+
+
+def examples_of(is_tiny: bool, is_more: bool) -> Examples:
+    """Return what `reader_data.py` wrote, for a GPU if there is one.
+
+    Args:
+        is_tiny: Only a few of the requests and tools.
+        is_more: With requests that nobody wrote.
+    """
+    torch.manual_seed(0)
+    torch.set_float32_matmul_precision("high")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    raw = json.loads((DATA / "data.json").read_text(encoding="utf-8"))
+    if is_tiny:
+        raw = few(raw, requests=100, tools=1000)
+    if is_more:
+        more = list(drawn(raw, glosses()))
+        add(raw, more[:: len(more) // 60] if is_tiny else more)
+    groups = dict(Counter(raw["group"]))
+    say(f"{len(raw['queries'])} requests {groups}, {len(raw['tools'])} tools, on {device}")
+    examples = Examples(raw, Table(device))
+    say("mined")
+    return examples
+
+
+def glosses() -> list[str]:
+    """Return what words mean, as `prepare.py` took it from WordNet."""
+    with gzip.open(DATA.parent / "glosses.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line)[1] for line in lines]
+
+
+def add(raw: dict[str, Any], more: Sequence[Drawn]) -> None:
+    """Add requests that nobody wrote to those that `reader_data.py` wrote."""
+    raw["queries"] += [one.query for one in more]
+    raw["group"] += [one.group for one in more]
+    raw["gold"] += [[] for _ in more]
+    raw["against"] += [list(one.named) for one in more]
+    raw["share"] |= DRAWN
 
 
 def few(raw: dict[str, Any], requests: int, tools: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from reader_table import (
 )
 from torch import nn
 
-SPEC = {"d": 128, "heads": 4, "query": 1, "tool": 3, "cross": 2, "wide": 256}
+SPEC = {"d": 96, "heads": 3, "query": 1, "tool": 3, "cross": 1, "wide": 192}
 """The reader in use; what the numbers are is said of `ReaderModel`."""
 
 NAME_LIMIT = 8

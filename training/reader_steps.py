@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import math
+import time
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+DATA = Path(__file__).parent / ".data" / "reader"
+START = time.time()
 
-def loss_of(logits: torch.Tensor, is_served: torch.Tensor) -> torch.Tensor:
+
+def say(text: str) -> None:
+    """Print with the seconds since the start."""
+    print(f"[{time.time() - START:6.1f}s] {text}", flush=True)
+
+
+def loss_of(
+    logits: torch.Tensor, is_served: torch.Tensor, is_known: torch.Tensor | None = None
+) -> torch.Tensor:
     """Return how wrong logits are: of the right tool against the others, and of each by itself.
 
     Args:
         logits: Those of some tools for each request, the right one first: (requests, tools).
         is_served: Whether the first one is right; else none is.
+        is_known: Of which requests that is known; without it of all.
     """
     served = is_served.float()
     label = torch.cat((served[:, None], torch.zeros_like(logits[:, 1:])), 1)
     each = F.binary_cross_entropy_with_logits(logits, label * 0.98 + 0.01, reduction="none")
     weight = 1 + 2 * label
+    if is_known is not None:
+        weight = weight * is_known.float()[:, None]
     alone = (each * weight).sum() / weight.sum()
     among = -(logits.log_softmax(1)[:, 0] * served).sum() / served.sum().clamp(min=1)
     return among + 2 * alone

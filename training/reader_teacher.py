@@ -1,15 +1,25 @@
-"""The reader's teacher: MiniLM, which reads a request and a tool as one text."""
+"""Teach the reader's teacher, MiniLM, which reads a request and a tool as one text; on a GPU.
+
+    python training/reader_data.py
+    python training/reader_teacher.py
+
+Writes .data/reader/teacher.safetensors, in a quarter of the room.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
 import time
+from typing import Any
 
 import minilm
 import torch
-from reader_examples import GROUP, Examples
-from reader_steps import Average, in_half, loss_of, pace
+from reader_examples import GROUP, JUDGED, Examples, Judgements, examples_of
+from reader_steps import DATA, Average, in_half, loss_of, pace, say
 from torch import nn
+
+FILE = DATA / "teacher.safetensors"
 
 QUERY, PASSAGE = 32, 72
 """So many of MiniLM's pieces are read of a request and of a tool."""
@@ -21,13 +31,13 @@ class Teacher(nn.Module):
     """Judges pairs of a request and a tool.
 
     Args:
-        device: The machine's.
+        bert: MiniLM.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, bert: Any) -> None:
         super().__init__()
-        self.bert = minilm.load(device)
-        self.head = nn.Sequential(nn.Linear(384, 384), nn.Tanh(), nn.Linear(384, 1)).to(device)
+        self.bert = bert
+        self.head = nn.Sequential(nn.Linear(384, 384), nn.Tanh(), nn.Linear(384, 1))
 
     def forward(self, ids: torch.Tensor, types: torch.Tensor) -> torch.Tensor:
         """Return the logit of each pair that the tool serves the request.
@@ -89,7 +99,7 @@ def taught(examples: Examples, pairs: Pairs, seconds: float, size: int, rate: fl
         rate: The largest learning rate.
     """
     device = examples.device
-    teacher = Teacher(device)
+    teacher = Teacher(minilm.load(device)).to(device)
     optimiser = torch.optim.AdamW(
         teacher.parameters(), lr=rate, weight_decay=0.01, fused=device == "cuda"
     )
@@ -114,31 +124,55 @@ def taught(examples: Examples, pairs: Pairs, seconds: float, size: int, rate: fl
         if step % 10 == 0:
             average.follow()
         if step % 1000 == 0:
-            print(f"teacher step {step} loss {loss.item():.3f} mean {mean:.3f}", flush=True)
-    print(f"teacher {step} steps, mean {mean:.3f}", flush=True)
+            say(f"teacher step {step} loss {loss.item():.3f} mean {mean:.3f}")
+    say(f"teacher {step} steps, mean {mean:.3f}")
     average.settle()
     return teacher
 
 
 @torch.no_grad()
-def judged(
-    examples: Examples, pairs: Pairs, teacher: Teacher, count: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def judged(examples: Examples, pairs: Pairs, teacher: Teacher) -> Judgements:
     """Return tools for each request, the right one first, and the teacher's logits of them.
 
     Args:
         examples: The requests and tools.
         pairs: The same in the teacher's pieces.
         teacher: The teacher.
-        count: How many tools each request gets.
     """
     every = torch.arange(len(examples.queries), device=examples.device)
-    tools = torch.cat([examples.groups(part, count)[0] for part in every.split(20_000)])
-    requests, flat = every.repeat_interleave(count), tools.reshape(-1)
+    tools = torch.cat([examples.groups(part, JUDGED)[0] for part in every.split(20_000)])
+    requests, flat = every.repeat_interleave(JUDGED), tools.reshape(-1)
     logits = torch.empty(len(flat), device=examples.device, dtype=torch.float16)
     # Pairs of one length together, so that little of what is computed is padding.
     for part in torch.argsort(pairs.lengths(requests, flat)).split(8192):
         ids, types = pairs.of(requests[part], flat[part])
         with in_half(examples.device):
             logits[part] = teacher(ids, types).half()
-    return tools, logits.view(tools.shape)
+    return Judgements(tools, logits.view(tools.shape))
+
+
+def written() -> Teacher:
+    """Return the teacher that was taught, on a GPU if there is one."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    teacher = Teacher(minilm.empty())
+    teacher.load_state_dict(minilm.read(FILE))
+    return teacher.to(device).eval()
+
+
+def main() -> None:
+    """Teach the teacher, and write it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=360)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--tiny", action="store_true", help="on little, to see that it runs")
+    arguments = parser.parse_args()
+    examples = examples_of(arguments.tiny, is_more=False)
+    pairs = Pairs(examples)
+    say("tokenised")
+    teacher = taught(examples, pairs, arguments.seconds, arguments.batch, arguments.rate)
+    minilm.write(teacher.state_dict(), FILE)
+
+
+if __name__ == "__main__":
+    main()
