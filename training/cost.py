@@ -32,7 +32,7 @@ KEYWORDS, NEEDS = FEATURES.index("keywords"), FEATURES.index("clauses")
 HITS = 5
 """Recall is counted among so many hits of each need."""
 
-READ_AHEAD = 16
+READ_AHEAD = 8
 """So many candidates are read for fitting."""
 
 WIDEST = 30.0

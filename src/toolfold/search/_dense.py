@@ -99,9 +99,11 @@ class Table:
         vector = self._vectors[row].astype(self._query_mass.dtype)
         return float(self._query_mass[row]) * sqrt(float(vector @ vector))
 
-    def rows(self, text: str, limit: int) -> list[int]:
-        """Return the rows of a text's pieces, at most `limit` of them."""
-        return self._pieces.rows(text, limit)
+    def request(self, text: str, limit: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Return the rows of a request's first pieces, and their unit vectors."""
+        rows, vectors = self._request(text)
+        rows = rows[:limit]
+        return rows, vectors[:limit] * self._measured()[0].take(rows)[:, None]
 
     def units(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """Return the unit vectors of pieces, one a row."""

@@ -51,8 +51,8 @@ class ReadWords(Protocol):
         """Which pieces these are."""
         ...
 
-    def rows(self, text: str, limit: int) -> list[int]:
-        """Return the rows of a text's pieces."""
+    def request(self, text: str, limit: int) -> tuple[NDArray[np.intp], Floats]:
+        """Return the rows of a request's first pieces, and their unit vectors."""
         ...
 
     def units(self, rows: NDArray[np.intp]) -> Floats:
@@ -141,10 +141,7 @@ class PairReader:
 
     def request(self, text: str) -> ReadRequest:
         """Read a request by itself; no more than its first 32 pieces."""
-        import numpy as np
-
-        rows = np.asarray(self._words.rows(text, _REQUEST_LIMIT), dtype=np.intp)
-        units = self._words.units(rows)
+        rows, units = self._words.request(text, _REQUEST_LIMIT)
         states = self._embedded(units, rows)
         states += self._request_places[: len(rows)]
         if len(rows):
@@ -270,8 +267,9 @@ def _said_of(near: Floats, longest: int, starts: Sequence[Sequence[int]]) -> Flo
     empty = bounds[:, 1:] == bounds[:, :-1]
     bounds += np.arange(0, count * longest, longest)[:, None]
     # A column more, for what ends with the last one to have an end.
-    near = np.pad(near, ((0, 0), (0, 1)), constant_values=np.float32(_FAR))
-    best = np.maximum.reduceat(near, bounds.ravel(), axis=1).reshape(-1, count, 5)[..., :4]
+    ended = np.full((len(near), near.shape[1] + 1), _FAR, np.float32)
+    ended[:, :-1] = near
+    best = np.maximum.reduceat(ended, bounds.ravel(), axis=1).reshape(-1, count, 5)[..., :4]
     said = np.empty((count, len(near), 6), np.float32)
     largest = said[..., :4]
     np.maximum(best.swapaxes(0, 1), np.float32(_FAR), out=largest)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolReading", "count_read", "in_order", "is_unclear"]
 
-READ_AT_MOST: Final = 6
-"""So many tools are read. Eight find hardly more, and four less, in requests for real servers."""
+READ_AT_MOST: Final = 3
+"""So many tools are read. Six find hardly more, in requests for real servers, and take longer."""
 
-WITHIN: Final = 2.0
+WITHIN: Final = 1.5
 """Tools whose scores are further behind the best are not read: they hardly ever come first."""
 
 CLOSE: Final = 1.0
@@ -83,17 +83,23 @@ def is_unclear(scores: Floats, logit: float, lift: float) -> bool:
     """
     if logit + lift < REFUSED:
         return False
-    return logit < SURE_WITHOUT or bool(len(scores) > 1 and scores[0] - scores[1] < CLOSE)
+    return logit < SURE_WITHOUT or _is_close(scores)
 
 
 def count_read(scores: Floats) -> int:
-    """Return how many of the candidates are read.
+    """Return how many of the candidates are read: the first alone where only the floor is unsure.
 
     Args:
         scores: Their scores, the best first.
     """
+    if not _is_close(scores):
+        return 1
     near = scores[:READ_AT_MOST] > scores[0] - WITHIN
     return int(near.sum())
+
+
+def _is_close(scores: Floats) -> bool:
+    return bool(len(scores) > 1 and scores[0] - scores[1] < CLOSE)
 
 
 def in_order(scores: Floats, logits: Floats) -> NDArray[np.intp]:

@@ -76,9 +76,8 @@ LIFT = 0.4, 1.0
 """By so much reading raises the floor's logit at most, of sentences and of keywords. One that says
 nothing of any tool ("what number did it get?") may be read as anything."""
 
-SURE_WITHOUT, FADES_WITHIN = 2.5, 1.0
+SURE_WITHOUT, FADES_WITHIN = 1.5, 1.0
 """From this logit on reading changes nothing of it, and close below it little."""
-
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
