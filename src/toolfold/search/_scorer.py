@@ -78,6 +78,9 @@ nothing of any tool ("what number did it get?") may be read as anything."""
 
 SURE_WITHOUT, FADES_WITHIN = 1.5, 1.0
 """From this logit on reading changes nothing of it, and close below it little."""
+
+BELIEVED_OF_KEYWORDS = 0.5
+"""So much of what reading says of keywords counts: of so few words it is no surer than the floor."""
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
@@ -208,7 +211,9 @@ def read_logit(logistics: NDArray[Any], logit: float, features: Floats, read: Fl
     """
     x = read_features(logit, features, read)
     own = min(float(judged(logistics, x, features[0, _KEYWORDS])), logit + lift(features))
+    keywords = float(judged_as_keywords(features[0, _KEYWORDS]))
     believed = min(max((SURE_WITHOUT - logit) / FADES_WITHIN, 0.0), 1.0)
+    believed *= 1 - keywords * (1 - BELIEVED_OF_KEYWORDS)
     return believed * own + (1 - believed) * logit
 
 
