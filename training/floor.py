@@ -22,7 +22,7 @@ BARS = cost.Bars(sentence=0.0, keywords=-1.3)
 ones refuse requests in other words than the tools', of which the bundled catalog's own have most."""
 
 READ_BARS = cost.Bars(sentence=-0.5, keywords=-0.4)
-"""The same for what was read."""
+"""The same for the logistics of what was read, before they are weighed against the others'."""
 
 AMONG_FEW = 0.5, 0.0
 """By so much these are higher among few tools, where what is near is a near miss more often."""

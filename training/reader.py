@@ -200,7 +200,7 @@ def train(reader: ReaderModel, batch: Batch, seconds: float, rate: float, device
 def main() -> None:
     """Train readers of some shapes, one after the other, and write them."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=230, help="of each reader's training")
+    parser.add_argument("--seconds", type=float, default=195, help="of each reader's training")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--shape", action="append", default=[], help="as tool=4,cross=1; several")

@@ -21,6 +21,7 @@ KEYWORDS = 2
 """So many requests in keywords are drawn for each tool."""
 
 SPLICED = 220_000
+"""So many requests are joined of parts of two others."""
 
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")

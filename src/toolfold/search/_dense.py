@@ -66,7 +66,7 @@ class Table:
             self.version = str(arrays["version"])
         vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
         self._pieces = Pieces(vocabulary)
-        # A request is embedded as a whole and then read word by word.
+        # A request is embedded as a whole, then read word by word, and beside tools.
         self._request = lru_cache(maxsize=_REQUESTS_KEPT)(self._read)
         self.weight = lru_cache(maxsize=_WEIGHTS_KEPT)(self._weight)
 

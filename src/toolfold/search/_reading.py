@@ -83,23 +83,17 @@ def is_unclear(scores: Floats, logit: float, lift: float) -> bool:
     """
     if logit + lift < REFUSED:
         return False
-    return logit < SURE_WITHOUT or _is_close(scores)
+    return logit < SURE_WITHOUT or bool(len(scores) > 1 and scores[0] - scores[1] < CLOSE)
 
 
 def count_read(scores: Floats) -> int:
-    """Return how many of the candidates are read: the first alone where only the floor is unsure.
+    """Return how many of the candidates are read.
 
     Args:
         scores: Their scores, the best first.
     """
-    if not _is_close(scores):
-        return 1
     near = scores[:READ_AT_MOST] > scores[0] - WITHIN
     return int(near.sum())
-
-
-def _is_close(scores: Floats) -> bool:
-    return bool(len(scores) > 1 and scores[0] - scores[1] < CLOSE)
 
 
 def in_order(scores: Floats, logits: Floats) -> NDArray[np.intp]:

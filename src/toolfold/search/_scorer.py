@@ -72,7 +72,7 @@ GAP = 0.2
 """By so much another kind of tool is clearly nearer, or the hit is; beyond it little more is said:
 a hit far nearer than all of the background may still do another thing with the same subject."""
 
-LIFT = 0.4, 1.0
+LIFT = 0.4, 0.5
 """By so much reading raises the floor's logit at most, of sentences and of keywords. One that says
 nothing of any tool ("what number did it get?") may be read as anything."""
 
@@ -80,7 +80,8 @@ SURE_WITHOUT, FADES_WITHIN = 1.5, 1.0
 """From this logit on reading changes nothing of it, and close below it little."""
 
 BELIEVED_OF_KEYWORDS = 0.5
-"""So much of what reading says of keywords counts: of so few words it is no surer than the floor."""
+"""So much of what reading says of keywords counts: of few words it is no surer than the floor."""
+
 LOGIT_BOUND = 50.0
 """Beyond it a probability is 0 or 1 in any precision, and `exp` comes near its limit."""
 
@@ -210,11 +211,11 @@ def read_logit(logistics: NDArray[Any], logit: float, features: Floats, read: Fl
         read: The logits of what was read, in the order that they led to.
     """
     x = read_features(logit, features, read)
-    own = min(float(judged(logistics, x, features[0, _KEYWORDS])), logit + lift(features))
+    own = float(judged(logistics, x, features[0, _KEYWORDS]))
     keywords = float(judged_as_keywords(features[0, _KEYWORDS]))
     believed = min(max((SURE_WITHOUT - logit) / FADES_WITHIN, 0.0), 1.0)
     believed *= 1 - keywords * (1 - BELIEVED_OF_KEYWORDS)
-    return believed * own + (1 - believed) * logit
+    return min(believed * own + (1 - believed) * logit, logit + lift(features))
 
 
 def lift(features: Floats) -> float:
