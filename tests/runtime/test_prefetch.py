@@ -70,7 +70,7 @@ def test_turns_that_need_no_tool_get_no_note_and_tasks_do() -> None:
     sure, always = (measure_prefetch(corpus, Settings(), mode).metrics for mode in MODES)
 
     assert len(corpus.requests) > 60
-    assert sure["unserved_spoken"] <= 0.02 and always["unserved_spoken"] <= 0.06
+    assert sure["unserved_spoken"] <= 0.02 and always["unserved_spoken"] <= 0.07
     assert sure["spoken"] >= 0.9 and sure["right"] >= 0.95
     assert sure["trips"] <= 0.4 < sure["trips_before"]
     assert sure["tokens"] < sure["tokens_before"] / 2
