@@ -12,6 +12,8 @@ from tokenizers import Tokenizer
 
 DATA = Path(__file__).parent / ".data"
 QUERY, PASSAGE = 64, 112
+LARGE = 10_000
+"""Matrices of more numbers are written as whole ones."""
 
 
 def tokens(texts: list[str], length: int) -> torch.Tensor:
@@ -24,10 +26,6 @@ def tokens(texts: list[str], length: int) -> torch.Tensor:
         batch = tokenizer.encode_batch(texts[start : start + 20_000])
         found[start : start + len(batch)] = [e.ids for e in batch]
     return torch.from_numpy(found)
-
-
-LARGE = 10_000
-"""Matrices of more numbers are written as whole ones."""
 
 
 def empty() -> Any:

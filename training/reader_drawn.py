@@ -23,8 +23,7 @@ KEYWORDS = 2
 SPLICED = 220_000
 """So many requests are joined of parts of two others."""
 
-
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
 _IDLE = frozenset(
     "a an and any are as at be by can for from has have in into is it its of on or that the their "
     "this to used using was which will with you your".split()
@@ -117,4 +116,4 @@ def _spliced(raw: dict[str, Any], draw: random.Random) -> Iterator[Drawn]:
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in map(str.lower, _WORD.findall(text)) if word not in _IDLE]
+    return [word for word in map(str.lower, WORD.findall(text)) if word not in _IDLE]

@@ -9,12 +9,12 @@ Writes .data/reader/teacher.safetensors, in a quarter of the room.
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from typing import Any
 
 import minilm
 import torch
+from reader_drawn import WORD
 from reader_examples import GROUP, JUDGED, Examples, Judgements, examples_of
 from reader_steps import DATA, Average, in_half, loss_of, pace, say
 from torch import nn
@@ -23,8 +23,6 @@ FILE = DATA / "teacher.safetensors"
 
 QUERY, PASSAGE = 32, 72
 """So many of MiniLM's pieces are read of a request and of a tool."""
-
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_]+")
 
 
 class Teacher(nn.Module):
@@ -83,7 +81,7 @@ class Pairs:
 def passage(texts: list[str]) -> str:
     """Write a tool as the text that the teacher reads, given its five texts."""
     name, source, lead, rest, parameters = texts
-    head = " ".join(_WORD.findall(name))
+    head = " ".join(WORD.findall(name))
     head = f"{head} ({source})" if source else head
     return f"{head}: {lead} {rest[:160]} | {parameters[:120]}"
 
