@@ -23,6 +23,7 @@ import written
 from catalog import CORPORA, Tool, package_tool, rows
 from dataset import Dataset
 from problems import needs_of
+from reader_drawn import plain
 from synth import JOINTS
 
 from toolfold.search._dense import texts_of
@@ -68,11 +69,11 @@ class KeptOut:
     _JOINT = re.compile("|".join(map(re.escape, sorted(JOINTS, key=len, reverse=True))))
 
     def __init__(self, data: Dataset) -> None:
-        self._plain = {_plain(query) for query in _kept_out(data)}
+        self.queries = {plain(query) for query in _kept_out(data)}
 
     def __contains__(self, query: str) -> bool:
         """Whether a request is one of them, or is joined of several of which one is."""
-        return any(_plain(part) in self._plain for part in (query, *self._JOINT.split(query)))
+        return any(plain(part) in self.queries for part in (query, *self._JOINT.split(query)))
 
 
 @dataclass(slots=True)
@@ -109,6 +110,7 @@ class Gathered:
             "group": self.group,
             "against": self.against,
             "share": SHARE,
+            "kept_out": sorted(self.kept_out.queries),
         }
 
 
@@ -201,10 +203,6 @@ def _texts(tool: Tool) -> list[str]:
     """Return the texts of a tool that are read: name, source, lead, rest and parameters."""
     name, source, lead, rest, parameters, _ = texts_of(package_tool(tool))
     return [name, source, lead[:_LEAD], rest[:_REST], parameters[:_PARAMETERS]]
-
-
-def _plain(query: str) -> str:
-    return " ".join(query.lower().split()).rstrip(" .?!")
 
 
 def main() -> None:

@@ -39,13 +39,25 @@ class Drawn(NamedTuple):
     group: str
 
 
+def plain(query: str) -> str:
+    """Return a request as it is compared with others."""
+    return " ".join(query.lower().split()).rstrip(" .?!")
+
+
 def drawn(raw: dict[str, Any], glosses: Sequence[str]) -> Iterator[Drawn]:
     """Yield requests, in an order and number that depend on what is given alone.
+
+    None of them is kept out; of short ones that nobody wrote some would be by chance.
 
     Args:
         raw: What `reader_data.py` wrote.
         glosses: What words mean.
     """
+    kept_out = frozenset(raw["kept_out"])
+    return (one for one in _every(raw, glosses) if plain(one.query) not in kept_out)
+
+
+def _every(raw: dict[str, Any], glosses: Sequence[str]) -> Iterator[Drawn]:
     draw = random.Random(5)
     by_source: dict[str, list[int]] = defaultdict(list)
     for i, texts in enumerate(raw["tools"]):

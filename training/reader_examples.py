@@ -186,7 +186,8 @@ def few(raw: dict[str, Any], requests: int, tools: int) -> dict[str, Any]:
     place = {number: i for i, number in enumerate(kept)}
     for key in ("gold", "against"):
         found[key] = [[place[i] for i in own] for own in found[key]]
-    return found | {"tools": [raw["tools"][i] for i in kept], "share": raw["share"]}
+    rest = {key: raw[key] for key in ("share", "kept_out")}
+    return found | rest | {"tools": [raw["tools"][i] for i in kept]}
 
 
 def _weights(groups: list[str], share: dict[str, float]) -> np.ndarray:
