@@ -5,10 +5,10 @@
 Three fields, ninety tools of six servers each: a farmers' cooperative, a town hall, a factory of
 motors and pumps. Tools and requests were written for this, by authors who had not seen the search
 and knew nothing of its training; what a model would ask was written by others, who had seen the
-requests and not the tools. Nothing is fitted on them, and nothing was chosen after a look at them:
-where that changes, others must be written, and these belong beside the three that were looked at
-(a hospital, a freight company, a studio of films and games), which are printed behind them. A third
-of the requests is served by no tool.
+requests and not the tools. Nothing is fitted on them or chosen by them: where that changes, others
+must be written, and these belong beside the three by which something was chosen (a hospital, a
+freight company, a studio of films and games), which are printed behind them. A third of the
+requests is served by no tool.
 """
 
 from __future__ import annotations
